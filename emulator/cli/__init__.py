@@ -2,7 +2,7 @@
 
 A module of this package is a command if it has a function `command` (its parameters are the
 options, its docstring the help), or an `app`, a `typer.Typer` with subcommands; the module's name
-is the command's name, with `-` for `_`. Nothing is listed anywhere. A command ends by returning, by
+is the command's name, with `-` for `_`. A command ends by returning, by
 `raise typer.Exit(code)`, or by an exception that `errors` turns into one line and an exit code.
 """
 
@@ -36,18 +36,17 @@ def isr(
 ) -> None:
     """Kafka's ZooKeeper-era replication control plane, emulated.
 
-    One core, written once, runs a Kafka cluster's ISR handling and controller against a real
-    ZooKeeper server or in virtual time, and shows what happened and why.
+    The same code runs a cluster's ISR handling and controller against a real ZooKeeper server or in
+    virtual time, and shows what happened and why.
 
     \b
-      isr scenarios                                    what comes with it
-      isr run shrink-and-expand                        play one, on a real ZooKeeper
-      isr run shrink-and-expand --zookeeper simulated  the same in virtual time
-      isr show latest                                  see it again
-      isr play shrink-and-expand                       the same cluster by hand
+      isr scenarios                                    list the scenarios
+      isr run shrink-and-expand --zookeeper simulated  play one in virtual time
+      isr run shrink-and-expand                        play it on a real ZooKeeper
+      isr show latest                                  show the run again
+      isr play shrink-and-expand                       play the cluster by hand
 
-    Every command that reports something takes --json: one JSON object on standard output,
-    everything else on standard error.
+    With --json a command prints JSON on standard output and everything else on standard error.
 
     Exit codes: 0 all expectations held (or nothing was expected), 1 one did not, 2 unknown, 64
     usage error, 70 internal or environment error.
@@ -55,8 +54,8 @@ def isr(
 
 
 def build(named: str | None = None) -> typer.Typer:
-    """The application with every command that this package has; with the one command `named` alone,
-    if there is one: what the others import takes a second."""
+    """The application with all commands, or with the command `named` alone if it exists: importing
+    the others takes a second."""
     app = typer.Typer(
         name="isr",
         add_completion=False,
@@ -84,7 +83,7 @@ def execute(arguments: Sequence[str]) -> int:
         code = command.main(list(arguments) or ["--help"], prog_name="isr", standalone_mode=False)
         sys.stdout.flush()
     except (Exception, KeyboardInterrupt, SystemExit) as error:  # noqa: BLE001
-        return errors.tell(error)
+        return errors.report_error(error)
     return code if isinstance(code, int) else 0
 
 

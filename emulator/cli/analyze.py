@@ -24,45 +24,53 @@ SparkMaster = Annotated[
 ]
 SparkConf = Annotated[
     list[str] | None,
-    typer.Option("--spark-conf", metavar="KEY=VALUE", help="Any of Spark's settings."),
+    typer.Option("--spark-conf", metavar="KEY=VALUE", help="A Spark setting; may be repeated."),
 ]
 
 
 def command(
     dataset: Annotated[
-        Path, typer.Argument(metavar="DATASET", help="What --parquet or sweep made.")
+        Path, typer.Argument(metavar="DATASET", help="Data set of isr sweep or --parquet.")
     ],
     out: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where tables go; DATASET/analysis else.")
+        Path | None,
+        typer.Option(metavar="DIR", help="Output directory; default: DATASET/analysis."),
     ] = None,
-    csv: Annotated[bool, typer.Option("--csv", help="The tables as CSV too.")] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Also write the tables as CSV.")] = False,
     skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave out what cannot be read, and list it.")
+        bool, typer.Option("--skip-bad", help="Skip and list unreadable files.")
     ] = False,
     master: SparkMaster = "local[*]",
     conf: SparkConf = None,
     follow: Annotated[
-        bool, typer.Option("--follow", help="While it is written: renew the tables until Ctrl-C.")
+        bool, typer.Option("--follow", help="Update the tables while runs are added, until Ctrl-C.")
     ] = False,
     keep_classes: Annotated[
         bool,
         typer.Option(
-            "--keep-classes", help="Leave Java's archive of classes: later starts are quicker."
+            "--keep-classes", help="Keep Java's class archive, so that later starts are faster."
         ),
     ] = False,
     as_json: Annotated[
         bool,
-        typer.Option("--json", help="The tables as one JSON object (--follow: a line per update)."),
+        typer.Option(
+            "--json", help="Print the tables as one JSON object (--follow: one line per update)."
+        ),
     ] = False,
 ) -> None:
-    """Compute every table of a data set with Spark, and write a report that needs no network.
+    """Compute the tables of a data set with Spark and write an HTML report.
 
-    Below DIR: report.html, its pictures as PNG, tables/NAME.parquet, and with --csv csv/NAME.csv.
+    Writes report.html (it needs no network), its pictures as PNG, tables/NAME.parquet and, with
+    --csv, csv/NAME.csv.
+
+    \b
+      isr sweep brief-lag --out data --seeds 20
+      isr analyze data
     """
     from emulator.analysis import session
     from emulator.analysis.dataset import open_dataset
     from emulator.analysis.pipeline import analyse_and_report
-    from emulator.cli.parts.options import orderly_end, print_json
+    from emulator.cli.parts.options import interrupt_on_signals, print_json
     from emulator.cli.parts.progress import ProgressLine, counted
 
     into, settings = out or dataset / OUT, settings_of(conf)
@@ -71,7 +79,7 @@ def command(
         _follow(dataset, into, master, settings, skip_bad=skip_bad, as_json=as_json)
         return
     began_s = time.monotonic()
-    with orderly_end(), ProgressLine() as line:
+    with interrupt_on_signals(), ProgressLine() as line:
 
         def on_open(opened: Dataset) -> None:
             files = len(opened.events) + len(opened.runs)
@@ -113,11 +121,11 @@ def command(
 def _follow(
     dataset: Path, into: Path, master: str, conf: dict[str, str], *, skip_bad: bool, as_json: bool
 ) -> None:
-    """Until Ctrl-C, which is how it is meant to end."""
+    """Update the tables until Ctrl-C, the normal end."""
     from emulator.analysis import session
     from emulator.analysis.errors import AnalysisError
     from emulator.analysis.follow import LiveAnalysis
-    from emulator.cli.parts.options import orderly_end, print_json
+    from emulator.cli.parts.options import interrupt_on_signals, print_json
 
     if not dataset.is_dir():
         raise AnalysisError(f"{dataset}: no such directory")
@@ -134,14 +142,14 @@ def _follow(
             counts = {"rows": opened.rows, "runs": len(made.runs), "over": ended}
             print_json({**counts, "left_out": _left_out(opened)})
         else:
-            typer.echo(f"{len(made.runs):,} runs, {ended:,} of them over")
+            typer.echo(f"{len(made.runs):,} runs, {ended:,} of them finished")
 
     live = LiveAnalysis(dataset, into, on_update, skip_bad=skip_bad)
     try:
         query = live.start(spark)
         text = f"following {dataset}; the report is {into / 'report.html'}; Ctrl-C ends it"
         print(text, file=sys.stderr, flush=True)
-        with orderly_end(), suppress(KeyboardInterrupt):
+        with interrupt_on_signals(), suppress(KeyboardInterrupt):
             live.wait(query)
         query.stop()
     finally:

@@ -1,6 +1,6 @@
-"""`isr broker`: one broker as a process of its own, at a ZooKeeper that is there.
+"""`isr broker`: one broker as a process of its own, at an existing ZooKeeper.
 
-Owns the options and what is said of wrong ones; the broker is `runtime.broker_process`'s.
+Owns the options and their error messages; `worlds.processes.broker_process` runs the broker.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from emulator.cli.parts.options import (
     Sets,
     chosen_version,
 )
+from emulator.cli.parts.zookeeper_wait import wait_for_server
 from emulator.kafka.model.config import BadSetting, KafkaConfig
 from emulator.kafka.profiles.base import Profile
 from emulator.scenario.errors import UserError
@@ -28,15 +29,17 @@ from zk.real.server import parse_address
 
 Page = Annotated[
     str | None,
-    typer.Option(metavar="HOST:PORT", help="Metrics and status over HTTP; for isr top too."),
+    typer.Option(
+        metavar="HOST:PORT", help="Serve metrics and status over HTTP here; isr top reads them."
+    ),
 ]
 
 Through = Annotated[
     list[str] | None,
     typer.Option(
         metavar="HOST:PORT=HOST:PORT",
-        help="Reach the broker that is told to be at the first through a proxy at the second; may"
-        " be repeated.",
+        help="Connect to the broker advertised at the first address through a proxy at the"
+        " second; may be repeated.",
     ),
 ]
 
@@ -44,14 +47,16 @@ Through = Annotated[
 def command(
     broker: Annotated[int, typer.Option("--id", min=0, metavar="N", help="broker.id.")],
     zookeeper: Annotated[
-        str, typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="Where ZooKeeper is.")
+        str, typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="Address of ZooKeeper.")
     ],
     listen: Annotated[
-        str, typer.Option(metavar="HOST:PORT", help="Where this broker answers.")
+        str, typer.Option(metavar="HOST:PORT", help="Address on which the broker listens.")
     ] = "127.0.0.1:9092",
     advertise: Annotated[
         str | None,
-        typer.Option(metavar="HOST:PORT", help="What others are told, if not --listen."),
+        typer.Option(
+            metavar="HOST:PORT", help="Address for clients and other brokers; default: --listen."
+        ),
     ] = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
@@ -59,27 +64,32 @@ def command(
     sets: Sets = None,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Logs and checkpoints; without it, in memory alone."),
+        typer.Option(
+            metavar="DIR", help="Directory of logs and checkpoints; default: memory only."
+        ),
     ] = None,
     trace: Annotated[
         Path | None,
-        typer.Option(metavar="PATH", help="The trace: a file, or a folder (broker-N.ndjson)."),
+        typer.Option(
+            metavar="PATH",
+            help="Write the trace to this file, or to broker-N.ndjson in this directory.",
+        ),
     ] = None,
     page: Page = None,
     through: Through = None,
     began_ns: Annotated[int | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Run one broker, speaking Kafka's protocol, until SIGTERM (controlled shutdown).
+    """Run one broker that speaks Kafka's protocol, until SIGTERM (controlled shutdown).
 
-    Brokers at the same ZooKeeper are a cluster; any of them becomes its controller. Kafka's own
-    clients and tools work against them:
+    Brokers on the same ZooKeeper form a cluster, and one of them becomes its controller. Kafka's
+    own clients and tools work with them. Events are logged to standard error.
 
     \b
-      isr broker --id 1 --zookeeper 127.0.0.1:2181 --listen 127.0.0.1:9092
-      isr topics create orders --bootstrap 127.0.0.1:9092 --partitions 2 --replication-factor 1
+      isr zookeeper --port 2181 &
+      isr broker --id 1 --zookeeper 127.0.0.1:2181 --listen 127.0.0.1:9092 &
+      isr topics create orders --partitions 2 --replication-factor 1
 
-    What happens is told on standard error. Exit code 0: it stopped in an orderly way; 1: it halted;
-    64: a mistake in what was asked for, or no ZooKeeper there.
+    Exit codes: 0 the broker shut down; 1 it halted; 64 usage error, or no ZooKeeper at the address.
     """
     version = read_version({}, chosen_version(profile, guard, propagation))
     chosen = version.of(version.profile)
@@ -88,16 +98,18 @@ def command(
     check_settings(chosen, settings)
     parse_address(zookeeper)
     bound = host_and_port("--listen", listen)
-    told = host_and_port("--advertise", advertise) if advertise else bound
-    if told[0] in ("0.0.0.0", "::"):
-        raise UserError(f"--listen {listen}: nobody can be told that; say --advertise HOST:PORT")
+    advertised = host_and_port("--advertise", advertise) if advertise else bound
+    if advertised[0] in ("0.0.0.0", "::"):
+        raise UserError(
+            f"--listen {listen}: clients cannot connect to that address; add --advertise HOST:PORT"
+        )
     if data is not None:
         claim(data, broker)
     options = BrokerOptions(
         broker=broker,
         zookeeper=zookeeper,
         listen=bound,
-        advertised=told,
+        advertised=advertised,
         profile=chosen,
         settings=settings,
         data=data,
@@ -106,12 +118,15 @@ def command(
         page=None if page is None else host_and_port("--page", page),
         through=dict(route(pair) for pair in through or ()),
     )
-    if not StandaloneBroker(options).run():
+    process = StandaloneBroker(options)  # listens before it waits: a port in use is an error now
+    if began_ns is None:
+        wait_for_server(zookeeper)
+    if not process.run():
         raise typer.Exit(1)
 
 
 def check_settings(profile: Profile, settings: dict[str, str]) -> None:
-    """UserError for a value that a setting cannot have."""
+    """Raises UserError for a value that a setting cannot have."""
     try:
         KafkaConfig.of(profile.values, settings)
     except BadSetting as error:
@@ -119,23 +134,23 @@ def check_settings(profile: Profile, settings: dict[str, str]) -> None:
 
 
 def host_and_port(option: str, text: str) -> tuple[str, int]:
-    """UserError when it is not of that form."""
+    """Read HOST:PORT. Raises UserError."""
     host, colon, port = text.rpartition(":")
     if not colon or not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise UserError(f"{option} {text}: HOST:PORT is wanted")
+        raise UserError(f"{option} {text}: not of the form HOST:PORT")
     return host.strip("[]"), int(port)
 
 
 def route(text: str) -> tuple[tuple[str, int], tuple[str, int]]:
-    """Whom, and where. UserError."""
-    whom, equals, where = text.partition("=")
+    """Read (advertised address, proxy). Raises UserError."""
+    target, equals, proxy = text.partition("=")
     if not equals:
-        raise UserError(f"--through {text}: HOST:PORT=HOST:PORT is wanted")
-    return host_and_port("--through", whom), host_and_port("--through", where)
+        raise UserError(f"--through {text}: not of the form HOST:PORT=HOST:PORT")
+    return host_and_port("--through", target), host_and_port("--through", proxy)
 
 
 def trace_file(path: Path, broker: int) -> Path:
-    """Of a folder, the broker's own file in it. UserError."""
+    """The trace file; in a directory, the broker's own. Raises UserError."""
     file = path / f"broker-{broker}.ndjson" if path.is_dir() or not path.suffix else path
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

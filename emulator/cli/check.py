@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from emulator.cli.parts.options import OneObject, RunArgument, print_json
@@ -22,17 +23,21 @@ def command(
         bool,
         typer.Option(
             "--converged",
-            help="Also what must have come about by the end: the cluster was healed, left alone.",
+            help="Also check that the cluster converged by the end of the run.",
         ),
     ] = False,
     as_json: OneObject = False,
 ) -> None:
-    """Hold every invariant against the trace of a run, whoever wrote it and however it ended.
+    """Check every invariant against a run's trace, no matter what produced it or how it ended.
 
-    A violation names the invariant, the two events that contradict each other, and the chain of
-    causes that led to the later one. Of a run that was killed what it wrote until then is judged;
-    whether it would have converged is unknown then. Exit code 0: all held; 1: one did not; 2:
-    unknown, for there is nothing to judge.
+    A violation names the invariant, the two events that contradict each other, and the causes of
+    the later one. If a run was interrupted, the events up to that point are checked, and
+    convergence is unknown.
+
+    \b
+      isr check latest
+
+    Exit codes: 0 every invariant held; 1 one was violated; 2 unknown: no events to check.
     """
     stored = open_run(find_run(run))
     whole = bool(stored.summary) and not stored.summary.get("interrupted", False)
@@ -43,7 +48,7 @@ def command(
     unknown = not events or (converged and not whole)
     verdict = "not held" if violations else "unknown" if unknown else "held"
     if as_json:
-        # `whole`: not broken off; `invariants`: those that were judged; `violations` as in
+        # `whole`: not interrupted; `invariants`: those checked; `violations` as in
         # summary.json.
         print_json(
             {
@@ -65,9 +70,11 @@ def command(
         for name, kind in judged.items():
             if name not in broken:
                 sentence = (kind.__doc__ or "").split("\n\n")[0]
-                line = Text.assemble(("held    ", "green"), f"  {name}  ", (sentence, "dim"))
-                console.print(line)
-        cut = "" if whole else ", broken off: what it wrote until then"
+                row = Table.grid(padding=(0, 2))
+                row.add_row(Text("held    ", "green"), Text(name, no_wrap=True))
+                row.add_row("", Text(" ".join(sentence.split()), "dim"))
+                console.print(row)
+        cut = "" if whole else ", interrupted: checked up to the last event"
         console.print(f"events    {len(events):,}{cut}")
         console.print(Text.assemble("verdict   ", (verdict, "bold")))
     raise typer.Exit(EXIT_CODES[verdict])

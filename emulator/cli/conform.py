@@ -1,4 +1,4 @@
-"""`isr conform RECORDING…`: hold the emulator to recordings of real Kafka."""
+"""`isr conform RECORDING…`: compare the emulator with recordings of real Kafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from emulator.cli.parts.options import (
     ProfileOption,
     PropagationOption,
     chosen_version,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
     read_duration,
 )
@@ -63,15 +63,15 @@ Seeds = Annotated[
     typer.Option(
         min=1,
         metavar="N",
-        help="Blind plays of each; live: at most so many, rehearsed in virtual time.",
+        help="Runs of each recording; live: at most this many, preselected in virtual time.",
     ),
 ]
 Only = Annotated[
     str | None,
-    typer.Option(metavar="SEED,...", help="Blind plays of these seeds alone (see `agree:`)."),
+    typer.Option(metavar="SEED,...", help="Play only these seeds (see `agree:`)."),
 ]
 Write = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="Write each emulated run to DIR/RECORDING/SEED.")
+    Path | None, typer.Option(metavar="DIR", help="Write each run to DIR/RECORDING/SEED.")
 ]
 
 
@@ -109,7 +109,7 @@ class Options:
     chosen: VersionOptions
     as_json: bool
 
-    def tell(self, lines: Iterator[str]) -> None:
+    def print_lines(self, lines: Iterator[str]) -> None:
         for line in lines:
             typer.echo(line, err=self.as_json)
 
@@ -117,35 +117,39 @@ class Options:
 def command(
     recordings: Annotated[
         list[str] | None,
-        typer.Argument(metavar="RECORDING...", help="Folders with a recording.jsonl."),
+        typer.Argument(metavar="RECORDING...", help="Directories with a recording.jsonl."),
     ] = None,
     seeds: Seeds = 20,
     only: Only = None,
     guide: Annotated[
-        bool, typer.Option("--guided", help="Search the free choices for a match.")
+        bool, typer.Option("--guided", help="Search for choices that make a run match.")
     ] = False,
-    budget: Annotated[str, typer.Option(metavar="TIME", help="How long to search.")] = "120s",
+    budget: Annotated[str, typer.Option(metavar="TIME", help="Time limit of --guided.")] = "120s",
     jobs: Annotated[
-        int, typer.Option(min=1, metavar="K", help="Processes; default: one per core.")
+        int, typer.Option(min=1, metavar="K", help="Parallel processes; default: one per core.")
     ] = os.cpu_count() or 1,
     zookeeper: Annotated[
         str,
         typer.Option(
-            metavar="simulated|embedded", help="Virtual time, or live on a real server of our own."
+            metavar="simulated|embedded", help="Virtual time, or a real server started for the run."
         ),
     ] = SIMULATED,
     save: Annotated[
-        Path | None, typer.Option(metavar="CHOICES", help="Guided: write the choices to this file.")
+        Path | None,
+        typer.Option(metavar="CHOICES", help="Write the choices that --guided found to this file."),
     ] = None,
     replayed: Annotated[
         Path | None,
-        typer.Option("--replay", metavar="CHOICES", help="Play choices; needs no recording."),
+        typer.Option(
+            "--replay", metavar="CHOICES", help="Play the choices in this file; needs no recording."
+        ),
     ] = None,
-    against: Annotated[
+    distances: Annotated[
         bool,
         typer.Option(
             "--against",
-            help="Several recordings of one script: are our runs as near to them as they are?",
+            help="Compare emulated runs with several recordings of one scenario: are they as close"
+            " to the recordings as the recordings are to each other?",
         ),
     ] = False,
     write: Write = None,
@@ -153,14 +157,20 @@ def command(
     guard: GuardOption = None,
     propagation: PropagationOption = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per recording and line.")
+        bool, typer.Option("--json", help="Print one JSON object per recording.")
     ] = False,
 ) -> None:
-    """Play what each recorded cluster was put through, and judge whether the runs match it.
+    """Replay the actions of recorded Kafka clusters, and check that the runs match the recordings.
 
-    A recording is matched if one run agrees in points 1, 3 and 4, every part of the other points
-    is equal in one of those that agree, and each recorded delay lies in the range that the runs
-    span. Exit code 0: all matched; 1: one was not; 64: it cannot be played.
+    A recording is matched if some runs agree with its state history, controllers and control
+    requests, these runs together cover every other criterion, and each recorded delay lies within
+    the range of the runs.
+
+    \b
+      isr record brief-lag --kafka 2.6.3 --out recorded
+      isr conform recorded/brief-lag/*
+
+    Exit codes: 0 all matched; 1 one did not; 64 a recording cannot be played.
     """
     try:
         numbers = () if only is None else tuple(sorted({int(seed) for seed in only.split(",")}))
@@ -185,27 +195,27 @@ def command(
         "--only": bool(numbers),
         "--guided": guide,
         "--replay": replayed is not None,
-        "--against": against,
+        "--against": distances,
     }
-    given = [option for option, is_given in simulated_only.items() if is_given]
-    if len(given) > 1:
-        raise UserError(f"{' and '.join(given)}: one of them")
-    if given and zookeeper != SIMULATED:
-        raise UserError(f"{given[0]} plays in virtual time: --zookeeper {SIMULATED}")
+    modes = [option for option, is_set in simulated_only.items() if is_set]
+    if len(modes) > 1:
+        raise UserError(f"{' and '.join(modes)}: one of them")
+    if modes and zookeeper != SIMULATED:
+        raise UserError(f"{modes[0]} plays in virtual time: --zookeeper {SIMULATED}")
     if save is not None and (not guide or len(folders) != 1):
         raise UserError("--save keeps the choices of --guided for one recording")
     if replayed is not None and len(folders) > 1:
         raise UserError("--replay: at most one recording, to be held against the run")
-    if against and len(folders) < 2:
+    if distances and len(folders) < 2:
         raise UserError("--against: at least two recordings of one script")
     if not folders and replayed is None:
         raise UserError("a recording is missing: isr conform RECORDING...")
-    with orderly_end():
+    with interrupt_on_signals():
         cases = list(_cases(folders, options))
         if replayed is not None:
             matched = _replay(replayed, cases, options)
-        elif against:
-            matched = _against(cases, options)
+        elif distances:
+            matched = _compare_distances(cases, options)
         else:
             judge = _guided if guide else _blind if zookeeper == SIMULATED else _live
             matched = True
@@ -256,7 +266,7 @@ def _users_mistakes(folder: str) -> Iterator[None]:
 def _report(verdict: Verdict, options: Options) -> None:
     if options.as_json:
         print_json(verdict.as_json())
-    options.tell(verdict_lines(verdict))
+    options.print_lines(verdict_lines(verdict))
 
 
 # -- progress --------------------------------------------------------------------------------------
@@ -285,7 +295,7 @@ def _live(case: Case, options: Options) -> Verdict:
     """Up to so many plays one after the other; no more once the recording is matched. Simulated
     plays choose their seeds: a live play takes as long as the recording did."""
     at_most = max(PRESELECTED_MAX, options.seeds)
-    apart = case.reference.delays_apart
+    spread = case.reference.delays_apart
     preselected: dict[int, Examined] = {}
 
     def examine(_: int, run: Recording) -> Examined:
@@ -293,14 +303,14 @@ def _live(case: Case, options: Options) -> Verdict:
 
     name = f"{case.name}, preselection in virtual time"
     with ProgressLine(total=at_most) as line:
-        while len(preselected) < at_most and not are_enough(preselected, options.seeds, apart):
+        while len(preselected) < at_most and not are_enough(preselected, options.seeds, spread):
             first = len(preselected) + 1
             numbers = range(first, min(first + AT_ONCE, at_most + 1))
             for seed, seen in player.blind_plays(case.script, numbers, examine, options.jobs):
                 preselected[seed] = seen
                 agree = sum(run.agrees for run in preselected.values())
                 line.update(_plays(name, len(preselected), at_most, agree), len(preselected))
-    seeds = nearest_first(preselected, options.seeds, apart)
+    seeds = nearest_first(preselected, options.seeds, spread)
     examined: list[Examined] = []
     with ProgressLine(total=len(seeds)) as line:
         for _, seen in player.live_plays(case.script, seeds, case.look, options.zookeeper):
@@ -310,7 +320,7 @@ def _live(case: Case, options: Options) -> Verdict:
             line.update(_plays(case.name, len(examined), len(seeds), agree), len(examined))
             if verdict.matched:
                 break
-    options.tell(play_lines(examined, verdict))
+    options.print_lines(play_lines(examined, verdict))
     return verdict
 
 
@@ -334,7 +344,7 @@ def _guided(case: Case, options: Options) -> Verdict:
             )
 
         result: GuidedMatch = guided(case.reference, case.script, budget, case.look, on_progress)
-    options.tell(guided_lines(result))
+    options.print_lines(guided_lines(result))
     if options.save is not None and result.is_match:
         with writing(options.save):
             write_choices(result.choices, options.save)
@@ -350,7 +360,7 @@ def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
         played, _ = replay(script, run)
         if options.write is not None:
             write_recording(played, options.write / Path(choices.recording).name / name)
-        options.tell(iter([chosen_line(choices, run, played)]))
+        options.print_lines(iter([chosen_line(choices, run, played)]))
     if not cases:
         return True
     case = cases[0]
@@ -359,10 +369,10 @@ def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
     return verdict.matched
 
 
-# -- against ---------------------------------------------------------------------------------------
+# -- distances -------------------------------------------------------------------------------------
 
 
-def _against(cases: Sequence[Case], options: Options) -> bool:
+def _compare_distances(cases: Sequence[Case], options: Options) -> bool:
     """Each real run's actions played equally often: `--seeds` plays of each."""
     reals = [case.reference.real for case in cases]
     scripts = [case.script for case in cases]
@@ -379,5 +389,5 @@ def _against(cases: Sequence[Case], options: Options) -> bool:
         result: Near = near(reals, scripts, options.seeds, options.jobs, on_progress, keep)
     if options.as_json:
         print_json(result.as_json())
-    options.tell(distance_lines(result))
+    options.print_lines(distance_lines(result))
     return result.distance.near_enough

@@ -1,4 +1,4 @@
-"""`isr describe RUN --at 12.5s`: every partition at one moment, as each of its members has it."""
+"""`isr describe RUN --at 12.5s`: every partition at one moment, in each view of it."""
 
 from __future__ import annotations
 
@@ -22,22 +22,26 @@ def command(
     run: RunArgument,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="12.5s since the cluster was up; default: the end."),
+        typer.Option(
+            metavar="TIME", help="Time since the cluster was up, such as 12.5s; default: the end."
+        ),
     ] = None,
     partition: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Only this partition: orders-0.")
+        str | None, typer.Option(metavar="NAME", help="Only this partition, such as orders-0.")
     ] = None,
     fetchers: Annotated[
-        bool, typer.Option("--fetchers", help="Fetcher threads, and the partitions of each.")
+        bool, typer.Option("--fetchers", help="Also show fetcher threads and their partitions.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Describe every partition at one moment of a run.
 
-    In the manner of kafka-topics --describe: AR, ISR, OSR, leader, epochs and zkVersion as
-    ZooKeeper has them, as whoever is (or thinks to be) controller has them, as the leader has them,
-    and as each broker's metadata shows them; each replica's own LEO and HW beside what its leader
-    thinks. What differs is marked.
+    Like kafka-topics --describe, for each view: ZooKeeper, every broker that believes it is the
+    controller, the leader, and the metadata cache of each broker. Each replica's LEO and high
+    watermark stand beside its leader's view of them. Differences are marked.
+
+    \b
+      isr describe latest --at 6s --partition orders-0
     """
     stored = open_run(find_run(run))
     timeline = Timeline(stored.events)

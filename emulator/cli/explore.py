@@ -1,4 +1,4 @@
-"""`isr explore`: what can happen, schedule after schedule, from one warm start."""
+"""`isr explore`: many schedules, all from one warm start."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from emulator.cli.parts.options import (
     PropagationOption,
     Seed,
     chosen_version,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
     read_duration,
-    seed_of,
+    read_seed,
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import (
-    keep_schedule,
-    said,
+    headline,
+    print_broken,
+    print_schedule,
     schedule_json,
-    tell_broken,
-    tell_schedule,
+    write_schedule,
 )
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import load
@@ -37,41 +37,46 @@ from emulator.search.schedules.search import ExploreTally, SearchOptions, as_sch
 from emulator.search.schedules.shrink import Shrinking
 from emulator.search.schedules.warm_cluster import FOREVER_US, WarmCluster, read_injection
 
-CLEAN, FOUND, UNKNOWN = 0, 1, 2
+CLEAN, VIOLATED, UNKNOWN = 0, 1, 2
 OUT = Path("runs/explore")
 
 
 Strategy = Annotated[
     Literal["random", "pct", "exhaustive"],
-    typer.Option(help="Who chooses: chance, drawn priorities, or every way there is."),
+    typer.Option(help="How to choose: at random, by random priorities, or every choice in turn."),
 ]
-Begins = Annotated[str, typer.Option("--from", metavar="TIME", help="When the choosing begins.")]
-Steps = Annotated[int, typer.Option(min=1, help="At how many points it is chosen.")]
-Window = Annotated[
-    str, typer.Option(metavar="TIME", help="How much later than it would a thing may happen.")
-]
+Begins = Annotated[str, typer.Option("--from", metavar="TIME", help="Time of the first choice.")]
+Steps = Annotated[int, typer.Option(min=1, help="Choices per schedule.")]
+Window = Annotated[str, typer.Option(metavar="TIME", help="How long a choice may delay an event.")]
 Then = Annotated[
-    str | None, typer.Option(metavar="TIME", help="How long it goes on then; default: to its end.")
+    str | None,
+    typer.Option(metavar="TIME", help="Time to play after the last choice; default: to the end."),
 ]
-Schedules = Annotated[int, typer.Option(min=1, metavar="N", help="At most so many.")]
+Schedules = Annotated[int, typer.Option(min=1, metavar="N", help="Maximum number of schedules.")]
 ForTime = Annotated[
-    str | None, typer.Option("--time", metavar="TIME", help="For how long, such as 60s.")
+    str | None, typer.Option("--time", metavar="TIME", help="Time limit, such as 60s.")
 ]
 Fault = Annotated[
     list[str] | None,
-    typer.Option(help="One that may strike at any step: 'pause 3 for 8s'; may be repeated."),
+    typer.Option(help="A fault that may happen at any choice: 'pause 3 for 8s'; may be repeated."),
 ]
-Faults = Annotated[int, typer.Option(min=0, metavar="N", help="How many of them in one schedule.")]
+Faults = Annotated[
+    int, typer.Option(min=0, metavar="N", help="Maximum number of faults in one schedule.")
+]
 Converged = Annotated[
-    bool, typer.Option("--converged", help="Also what must have come about by the end.")
+    bool, typer.Option("--converged", help="Also check that the cluster converged by the end.")
 ]
-Sometimes = Annotated[
+CoverageGoals = Annotated[
     list[str] | None,
-    typer.Option(metavar="WORDS", help="What must have been seen; may be repeated."),
+    typer.Option(
+        "--sometimes", metavar="WORDS", help="A race that must have occurred; may be repeated."
+    ),
 ]
-Small = Annotated[bool, typer.Option("--shrink", help="Make the failing schedule minimal.")]
+Small = Annotated[
+    bool, typer.Option("--shrink", help="Reduce the failing schedule to a minimal one.")
+]
 KeepGoing = Annotated[
-    bool, typer.Option("--keep-going", help="Go on after a violation; the first is kept.")
+    bool, typer.Option("--keep-going", help="Continue after a violation; only the first is saved.")
 ]
 
 
@@ -79,7 +84,7 @@ def command(
     scenario: Annotated[
         str,
         typer.Argument(
-            metavar="SCENARIO", help=f"A name (isr scenarios), a YAML file, or {MODEL}."
+            metavar="SCENARIO", help=f"A name from isr scenarios, a YAML file, or {MODEL}."
         ),
     ],
     strategy: Strategy = "random",
@@ -92,33 +97,38 @@ def command(
     fault: Fault = None,
     faults: Faults = 1,
     converged: Converged = False,
-    sometimes: Sometimes = None,
+    coverage_goals: CoverageGoals = None,
     seed: Seed = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
     small: Small = False,
     keep_going: KeepGoing = False,
-    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where a failing schedule goes.")] = OUT,
+    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Parallel processes.")] = 1,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="Directory for the failing schedule.")
+    ] = OUT,
     as_json: OneObject = False,
 ) -> None:
-    """Choose wherever more than one thing can happen next, schedule after schedule.
+    """Explore schedules: wherever several things could happen next, pick one.
 
-    Which thread runs, which message or watch is delivered, and (with --fault) which fault strikes
-    when. All schedules begin with the same warm start. Faults are bounded, healing is not. What
-    fails is kept as a file, which isr replay repeats exactly and isr shrink makes minimal. With
-    async-isr in place of a scenario: the model of asynchronous ISR updates, all of its states.
+    A choice is which thread runs, which message or watch is delivered and, with --fault, which
+    fault happens. All schedules continue from the same running cluster. A failing schedule is
+    saved to a file: isr replay repeats it exactly, isr shrink reduces it. With async-isr instead
+    of a scenario, all states of the model of asynchronous ISR updates are searched.
 
-    Exit code 0: nothing was violated; 1: something was; 2: unknown, for no race was run at all (or
-    not the one that was asked for with --sometimes).
+    \b
+      isr explore shrink-and-expand --fault 'pause 2 for 3s' --schedules 20
+
+    Exit codes: 0 no violation; 1 a violation; 2 unknown: no race occurred, or not the one that
+    --sometimes names.
     """
     version = chosen_version(profile, guard, propagation)
     if scenario == MODEL:
         raise typer.Exit(explore_async_isr(version, as_json=as_json))
     schedule = schedule_of(
         load(find(scenario), chosen=version),
-        seed_of(seed),
+        read_seed(seed),
         begins=begins,
         window=window,
         steps=steps,
@@ -134,70 +144,70 @@ def command(
         jobs=jobs,
         keep_going=keep_going,
     )
-    goals = tuple(sometimes or ())
+    goals = tuple(coverage_goals or ())
     for name in goals:
         if name not in COVERAGE_GOALS:
             raise UserError(f"--sometimes {name}: {instead_of(name, COVERAGE_GOALS)}")
-    typer.echo(said(schedule), err=as_json)
+    typer.echo(headline(schedule), err=as_json)
     read_duration(f"--from {begins}", begins)
     read_duration(f"--window {window}", window)
-    tally, warm, broken_off = ExploreTally(), WarmCluster(schedule), False
+    counts, warm, broken_off = ExploreTally(), WarmCluster(schedule), False
     try:
-        with orderly_end(), ProgressLine() as line:
-            for _ in search(warm, options, tally):
+        with interrupt_on_signals(), ProgressLine() as line:
+            for _ in search(warm, options, counts):
                 line.update(
                     lambda: (
-                        f"{tally.schedules} schedules of at most {schedules}, "
-                        f"{tally.schedules / tally.seconds:.1f} per second, "
-                        f"{len(tally.failing)} failing"
+                        f"{counts.schedules} schedules of at most {schedules}, "
+                        f"{counts.schedules / counts.seconds:.1f} per second, "
+                        f"{len(counts.failing)} failing"
                     )
                 )
     except KeyboardInterrupt:
         broken_off = True
-    kept = None
-    if tally.failing:
-        failing = as_schedule(warm, tally.failing[0])
+    repro = None
+    if counts.failing:
+        failing = as_schedule(warm, counts.failing[0])
         failing = Shrinking(failing).smallest() if small else failing
-        kept = out / f"{failing.name}-{failing.seed:#x}.yaml", failing
-        keep_schedule(failing, kept[0])
+        repro = out / f"{failing.name}-{failing.seed:#x}.yaml", failing
+        write_schedule(failing, repro[0])
     # That nothing was found says something only where a race was run.
-    exercised = all(tally.seen[name] for name in goals) if goals else bool(tally.seen)
-    code = FOUND if tally.failing else CLEAN if exercised and not broken_off else UNKNOWN
+    exercised = all(counts.seen[name] for name in goals) if goals else bool(counts.seen)
+    code = VIOLATED if counts.failing else CLEAN if exercised and not broken_off else UNKNOWN
     if as_json:
-        print_json(_json(schedule, tally, kept, code))
+        print_json(_json(schedule, counts, repro, code))
     else:
-        _report(tally, goals, kept, code)
+        _report(counts, goals, repro, code)
     raise typer.Exit(code)
 
 
 def _report(
-    tally: ExploreTally, goals: tuple[str, ...], kept: tuple[Path, Schedule] | None, code: int
+    counts: ExploreTally, goals: tuple[str, ...], repro: tuple[Path, Schedule] | None, code: int
 ) -> None:
     states = ""
-    if tally.complete is not None:
-        complete = "complete" if tally.complete else "not complete"
-        states = f", {len(tally.states):,} states, {complete}"
+    if counts.complete is not None:
+        complete = "complete" if counts.complete else "not complete"
+        states = f", {len(counts.states):,} states, {complete}"
     typer.echo(
-        f"schedules  {tally.schedules:,} ({tally.schedules / tally.seconds:.1f} per second), "
-        f"{tally.steps:,} steps{states}"
+        f"schedules  {counts.schedules:,} ({counts.schedules / counts.seconds:.1f} per second), "
+        f"{counts.steps:,} steps{states}"
     )
     for name in COVERAGE_GOALS:
-        if tally.seen[name] or name in goals:
-            typer.echo(f"seen       {tally.seen[name]:>6,} × {name}")
-    typer.echo(f"never      {', '.join(never(tally.seen)) or 'nothing'}")
-    words = {CLEAN: "nothing violated", FOUND: "violated", UNKNOWN: "unknown: no race was run"}
+        if counts.seen[name] or name in goals:
+            typer.echo(f"seen       {counts.seen[name]:>6,} × {name}")
+    typer.echo(f"never      {', '.join(never(counts.seen)) or 'nothing'}")
+    words = {CLEAN: "nothing violated", VIOLATED: "violated", UNKNOWN: "unknown: no race was run"}
     typer.echo(f"verdict    {words[code]}")
-    if kept is not None:
-        file, schedule = kept
-        tell_schedule(schedule)
+    if repro is not None:
+        file, schedule = repro
+        print_schedule(schedule)
         assert schedule.violation is not None
-        tell_broken((schedule.violation,))
-        typer.echo(f"failing    {len(tally.failing)}, the first in {file}")
+        print_broken((schedule.violation,))
+        typer.echo(f"failing    {len(counts.failing)}, the first in {file}")
         typer.echo(f"repeat it  isr replay {file}")
 
 
 def _json(
-    schedule: Schedule, tally: ExploreTally, kept: tuple[Path, Schedule] | None, code: int
+    schedule: Schedule, counts: ExploreTally, repro: tuple[Path, Schedule] | None, code: int
 ) -> dict[str, object]:
     """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null where
     chance chooses), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and
@@ -205,15 +215,15 @@ def _json(
     return {
         "seed": schedule.seed,
         "scenario": schedule.name,
-        "schedules": tally.schedules,
-        "per_second": round(tally.schedules / tally.seconds, 3),
-        "steps": tally.steps,
-        "states": len(tally.states),
-        "complete": tally.complete,
-        "seen": dict(sorted(tally.seen.items())),
-        "never": never(tally.seen),
-        "failing": len(tally.failing),
+        "schedules": counts.schedules,
+        "per_second": round(counts.schedules / counts.seconds, 3),
+        "steps": counts.steps,
+        "states": len(counts.states),
+        "complete": counts.complete,
+        "seen": dict(sorted(counts.seen.items())),
+        "never": never(counts.seen),
+        "failing": len(counts.failing),
         "verdict": code,
-        "file": str(kept[0]) if kept else None,
-        "schedule": schedule_json(kept[1]) if kept else None,
+        "file": str(repro[0]) if repro else None,
+        "schedule": schedule_json(repro[1]) if repro else None,
     }

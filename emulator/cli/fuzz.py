@@ -1,4 +1,4 @@
-"""`isr fuzz`: random worlds, seed after seed, until one fails."""
+"""`isr fuzz`: random clusters, seed after seed, until one fails."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from emulator.cli.parts.options import (
     ProfileOption,
     PropagationOption,
     chosen_version,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
     read_duration,
-    seed_of,
+    read_seed,
 )
-from emulator.cli.parts.progress import ProgressLine
+from emulator.cli.parts.progress import ProgressLine, counted
 from emulator.scenario.version import read_version
 from emulator.search.fuzz.fuzz import FuzzTally, trials
 from emulator.search.fuzz.repro import keep, replay_command
@@ -34,47 +34,49 @@ FAILURES_SHOWN = 6
 
 def command(
     runs: Annotated[
-        int | None, typer.Option(min=1, metavar="N", help="How many seeds; 100 if nothing is said.")
+        int | None, typer.Option(min=1, metavar="N", help="Number of seeds; default: 100.")
     ] = None,
     for_time: Annotated[
-        str | None, typer.Option("--time", metavar="TIME", help="For how long, such as 60s.")
+        str | None, typer.Option("--time", metavar="TIME", help="Time limit, such as 60s.")
     ] = None,
-    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Processes.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, metavar="K", help="Parallel processes.")] = 1,
     seed: FirstSeed = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where a failing run goes: DIR/fuzz/TIME-SEED.")
+        Path, typer.Option(metavar="DIR", help="Write a failing run to DIR/fuzz/TIME-SEED.")
     ] = Path("runs"),
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
     keep_going: Annotated[
-        bool, typer.Option("--keep-going", help="Go on after a failure; the first one is kept.")
+        bool,
+        typer.Option("--keep-going", help="Continue after a failure; only the first is saved."),
     ] = False,
     small: Annotated[
-        bool, typer.Option("--shrink", help="Leave out of a failing world what it fails without.")
+        bool, typer.Option("--shrink", help="Reduce the failing world to a minimal one.")
     ] = False,
     parquet: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Every world's trace into this data set (isr analyze)."),
+        typer.Option(metavar="DIR", help="Add every trace to this data set (isr analyze)."),
     ] = None,
     as_json: OneObject = False,
 ) -> None:
-    """Play random worlds in virtual time, and hold every invariant against them.
+    """Play random clusters in virtual time, and check every invariant.
 
-    Each seed draws a cluster, topics, clients, settings and a schedule of faults; then everything
-    is healed, and the cluster must converge: the controller knows what ZooKeeper has, every broker
-    shows it, no notification is left, every replica is back in the ISR. What Kafka 2.6 itself gets
-    wrong is counted by name. Anything else is a failure of ours: its world is kept as a run
-    directory, and the last lines printed are its seed and the command that plays it again. First
-    come the canaries: hazards of the catalogue that the same code has to find each time.
+    Each seed draws a cluster, topics, clients, settings and faults. At the end all faults are
+    healed, and the cluster must converge: controller and brokers agree with ZooKeeper, no
+    notification is left, every replica is in the ISR. Known hazards of Kafka are counted by name.
+    Anything else is a failure of the emulator: its run is saved, and the output ends with its seed
+    and the command that repeats it. Self-checks run first: known hazards that must be detected.
 
-    Exit code 0: no failure of ours; 1: one, or a canary that was not noticed; 2: broken off before
-    one was found.
+    \b
+      isr fuzz --runs 20 --seed 1
+
+    Exit codes: 0 no failure; 1 a failure, or a self-check missed its hazard; 2 interrupted.
     """
-    first = seed_of(seed)
+    first = read_seed(seed)
     chosen = chosen_version(profile, guard, propagation)
     read_version({}, chosen)
-    tally = FuzzTally()
+    counts = FuzzTally()
     number = runs if runs is not None or for_time is not None else 100
     seconds = None if for_time is None else read_duration(f"--time {for_time}", for_time) / 1e6
     record: Keep | None = None
@@ -86,66 +88,67 @@ def command(
     broken_off = False
     checks: tuple[SelfCheck, ...] = ()
     try:
-        with orderly_end(), ProgressLine(total=runs) as line:
+        with interrupt_on_signals(), ProgressLine(total=runs) as line:
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
             checks = run_self_checks()
             for trial in trials(first, number, seconds, jobs, chosen, record):
-                tally.take(trial)
+                counts.take(trial)
                 line.update(
                     lambda: (
-                        f"{tally.trials}{of} seeds, {tally.trials / tally.seconds:.1f} per second, "
-                        f"{tally.events:,} events, {len(tally.failed)} failed, "
-                        f"{tally.hazards.total()} with a hazard of Kafka's"
+                        f"{counts.trials}{of} seeds, "
+                        f"{counts.trials / counts.seconds:.1f} per second, "
+                        f"{counts.events:,} events, {len(counts.failed)} failed, "
+                        f"{counts.hazards.total()} with a known hazard"
                     ),
-                    tally.trials,
+                    counts.trials,
                 )
                 if trial.ours and not keep_going:
                     break
     except KeyboardInterrupt:
         broken_off = True
-    kept = keep(tally.failed[0], out, chosen, small=small) if tally.failed else None
+    repro = keep(counts.failed[0], out, chosen, small=small) if counts.failed else None
     if as_json:
-        print_json({**_json(tally, first, kept, broken_off=broken_off), "canaries": checks})
+        print_json({**_json(counts, first, repro, broken_off=broken_off), "canaries": checks})
     else:
         for one in checks:
             if one.missed:
                 typer.echo(
-                    f"canary {one.name} NOT NOTICED: {', '.join(one.missed)} held; the checkers"
+                    f"self-check {one.name} FAILED: {', '.join(one.missed)} held; the checkers"
                 )
-                typer.echo("  are blind, and what follows means nothing")
+                typer.echo("  miss known hazards, so the results below prove nothing")
             else:
-                typer.echo(f"canary {one.name} noticed: {', '.join(one.breaks)}")
-        _report(tally, kept, broken_off=broken_off)
+                typer.echo(f"self-check {one.name} passed: {', '.join(one.breaks)} violated")
+        _report(counts, repro, broken_off=broken_off)
     blind = any(one.missed for one in checks)
-    raise typer.Exit(FAILED if tally.failed or blind else UNKNOWN if broken_off else CLEAN)
+    raise typer.Exit(FAILED if counts.failed or blind else UNKNOWN if broken_off else CLEAN)
 
 
-def _report(tally: FuzzTally, kept: Path | None, *, broken_off: bool) -> None:
+def _report(counts: FuzzTally, repro: Path | None, *, broken_off: bool) -> None:
     typer.echo(
-        f"{tally.trials} seeds in {tally.seconds:.1f} s "
-        f"({tally.trials / tally.seconds:.2f} per second), {tally.events:,} events, "
-        f"{tally.virtual_us / 1e6:,.0f} s of virtual time{', broken off' * broken_off}"
+        f"{counted(counts.trials, 'seed')} in {counts.seconds:.1f} s "
+        f"({counts.trials / counts.seconds:.2f} per second), {counts.events:,} events, "
+        f"{counts.virtual_us / 1e6:,.0f} s of virtual time{', interrupted' * broken_off}"
     )
-    for name, count in sorted(tally.hazards.items()):
-        typer.echo(f"{name}: {count} seeds, such as {tally.examples[name]:#x}")
-    if kept is None:
+    for name, count in sorted(counts.hazards.items()):
+        typer.echo(f"{name}: {counted(count, 'seed')}, such as {counts.examples[name]:#x}")
+    if repro is None:
         typer.echo("no failure")
         return
-    typer.echo(f"{len(tally.failed)} failed: {', '.join(f'{t.seed:#x}' for t in tally.failed)}")
-    trial = tally.failed[0]
+    typer.echo(f"{len(counts.failed)} failed: {', '.join(f'{t.seed:#x}' for t in counts.failed)}")
+    trial = counts.failed[0]
     for failure in trial.ours[:FAILURES_SHOWN]:
         broker = f"broker {failure.broker}" if failure.broker else ""
         where = " ".join(filter(None, (failure.partition, broker)))
         typer.echo(f"  {failure.invariant}{f' ({where})' if where else ''}: {failure.text}")
     if len(trial.ours) > FAILURES_SHOWN:
         typer.echo(f"  and {len(trial.ours) - FAILURES_SHOWN} more")
-    typer.echo(f"run directory  {kept}")
+    typer.echo(f"run directory  {repro}")
     typer.echo(f"seed           {trial.seed:#x}")
-    typer.echo(f"repeat it      {replay_command(kept, trial.seed)}")
+    typer.echo(f"repeat it      {replay_command(repro, trial.seed)}")
 
 
 def _json(
-    tally: FuzzTally, first: int, kept: Path | None, *, broken_off: bool
+    counts: FuzzTally, first: int, repro: Path | None, *, broken_off: bool
 ) -> dict[str, object]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
@@ -165,19 +168,19 @@ def _json(
                 for one in trial.ours
             ],
         }
-        for trial in tally.failed
+        for trial in counts.failed
     ]
-    repeat = None if kept is None else replay_command(kept, tally.failed[0].seed)
+    repeat = None if repro is None else replay_command(repro, counts.failed[0].seed)
     return {
         "first_seed": first,
-        "seeds": tally.trials,
-        "seconds": round(tally.seconds, 3),
-        "seeds_per_second": round(tally.trials / tally.seconds, 3),
-        "events": tally.events,
-        "virtual_ms": tally.virtual_us // 1000,
-        "hazards": dict(sorted(tally.hazards.items())),
+        "seeds": counts.trials,
+        "seconds": round(counts.seconds, 3),
+        "seeds_per_second": round(counts.trials / counts.seconds, 3),
+        "events": counts.events,
+        "virtual_ms": counts.virtual_us // 1000,
+        "hazards": dict(sorted(counts.hazards.items())),
         "failed": failed,
         "broken_off": broken_off,
-        "run_directory": None if kept is None else str(kept),
+        "run_directory": None if repro is None else str(repro),
         "repeat": repeat,
     }

@@ -1,4 +1,4 @@
-"""`isr hazards [NAME]`: what Kafka gets wrong, reproduced on demand, and gone with its cure."""
+"""`isr hazards [NAME]`: known defects of Kafka, reproduced, and prevented by their cure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emulator.cli.parts.options import OneObject, Width, orderly_end, performing, print_json
+from emulator.cli.parts.options import (
+    OneObject,
+    Width,
+    interrupt_on_signals,
+    play_or_explain,
+    print_json,
+)
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, print_violations
 from emulator.hazards.entry import Entry, catalogue, find
@@ -29,26 +35,33 @@ AROUND_US = 200_000
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Reproduce this one: KAFKA-2729.")
+        str | None,
+        typer.Argument(metavar="[NAME]", help="The hazard to reproduce, such as KAFKA-2729."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="On a real ZooKeeper server, with real sessions.")
+        bool, typer.Option("--live", help="Use a real ZooKeeper server and real sessions.")
     ] = False,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where its two runs go.")] = Path("runs"),
-    quiet: Annotated[bool, typer.Option("--quiet", help="No lane table.")] = False,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Directory for the two runs.")] = Path(
+        "runs"
+    ),
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print lanes.")] = False,
     width: Width = None,
     as_json: OneObject = False,
 ) -> None:
     """List the hazards of Kafka's design, or reproduce one.
 
-    A hazard is played twice: as it was, until an invariant breaks (its schedule is the smallest one
-    that does it: the lane table marks the row), and with its cure (the guard that Kafka got, or a
-    setting), where nothing may break. Exit code 0: both as they should be; 1: not reproduced, or
-    the cure does not help; 2: unknown, since a live run was late.
+    A hazard is played twice. Without its cure an invariant must be violated, and the lanes mark
+    the row. With its cure (Kafka's fix, or a setting) every invariant must hold.
+
+    \b
+      isr hazards KAFKA-2729
+
+    Exit codes: 0 reproduced and cured; 1 not reproduced, or not cured; 2 unknown: a live run was
+    too late.
     """
     if name is None:
         if live:
-            raise UserError("--live: which one? isr hazards NAME --live")
+            raise UserError("--live needs a name: isr hazards NAME --live")
         if as_json:
             print_json({"hazards": [_entry_json(one) for one in catalogue().values()]})
         else:
@@ -57,7 +70,7 @@ def command(
     entry = find(name)
     if live and not entry.live:
         able = ", ".join(one.name for one in catalogue().values() if one.live)
-        raise UserError(f"{entry.name} is not made for a real server; these are: {able}")
+        raise UserError(f"--live: {entry.name} runs only in virtual time; on a real server: {able}")
     zookeeper = EMBEDDED if live else SIMULATED
     console = Console(stderr=as_json, highlight=False, width=width, soft_wrap=True)
     also = f" ({', '.join(entry.also)})" if entry.also else ""
@@ -71,7 +84,7 @@ def command(
         console.print(f"schedule       {record.length}")
     sides = {}
     for cured in (False, True):
-        with orderly_end(), ProgressLine(total=entry.scenario().duration_us) as line:
+        with interrupt_on_signals(), ProgressLine(total=entry.scenario().duration_us) as line:
             play = partial(
                 play_side,
                 entry,
@@ -80,7 +93,7 @@ def command(
                 base=out,
                 on_progress=line.show_run,
             )
-            sides[cured] = performing(play)
+            sides[cured] = play_or_explain(play)
         _show(console, entry, sides[cured], cured=cured, lanes=not quiet, width=width)
     verdicts = [side.verdict for side in sides.values()]
     # Not reproduced, or not cured, outweighs a live run that was late.
@@ -144,11 +157,11 @@ def _show(
             line = Text.assemble(("NOT HELD", "bold red"), f"  {judged.text}   {judged.seen}")
             console.print(line)
     if cured and side.as_wanted:
-        console.print(Text.assemble(("held    ", "green"), "  nothing is broken"))
+        console.print(Text.assemble(("held    ", "green"), "  no invariant is violated"))
     if cured and entry.cure.because:
         console.print(f"          {entry.cure.because}")
     if side.late:
-        console.print("          the kernel ran late: unknown")
+        console.print("          unknown: the machine was too slow for a live run")
     console.print(f"run directory  {side.directory}")
 
 

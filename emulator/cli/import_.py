@@ -17,22 +17,27 @@ SHOWN_PATTERNS = 5
 def command(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Logs, in any folders below it; plain or gzipped."),
+        typer.Argument(
+            metavar="DIR", help="Directory of logs, plain or gzipped, in any subdirectories."
+        ),
     ],
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where runs go: DIR/import/TIME-0x0.")
+        Path, typer.Option(metavar="DIR", help="Write the run to DIR/import/TIME-0x0.")
     ] = Path("runs"),
     as_json: Annotated[
-        bool, typer.Option("--json", help="What was read as one JSON object (import.json).")
+        bool, typer.Option("--json", help="Print import.json: what was read.")
     ] = False,
 ) -> None:
-    """Make a run of the logs of a cluster that somebody else ran.
+    """Make a run from the logs of a real Kafka cluster.
 
-    Reads state-change.log*, controller.log* and server.log* of each broker (rotated, gzipped, the
-    default patterns of Kafka 0.8.2 to 3.9) and ZooKeeper's transaction logs (log.*) where there are
-    any. Whose a file is, its lines say. Clocks are corrected by what cannot be otherwise: nothing
-    arrives before it was sent. Lines that are not understood are counted; what is missing is named.
-    Then: isr report latest, isr show, describe, why, check.
+    Reads state-change.log*, controller.log* and server.log* of each broker (rotated, gzipped, in
+    the default patterns of Kafka 0.8.2 to 3.9) and ZooKeeper's transaction logs (log.*). Each
+    file's broker is identified from its contents. Clock skew is corrected by causality: nothing
+    arrives before it was sent. Unreadable lines are counted, and missing logs are named.
+
+    \b
+      isr import /var/log/kafka
+      isr report latest
     """
     result = import_folder(folder, out)
     imported, run = result.imported, result.performed.directory
@@ -45,7 +50,7 @@ def command(
         console.print(
             f"broker {broker:<4} Kafka {about.version or '?'}: {len(about.files)} files,"
             f" {about.lines:,} lines: {about.understood:,} understood, {not_understood:,} not,"
-            f" {sum(about.left_out.values()):,} of loggers that tell nothing of replication"
+            f" {sum(about.left_out.values()):,} of loggers unrelated to replication"
         )
     console.print(f"zookeeper   {imported.transactions:,} transactions")
     for line in clock_lines(imported):
@@ -74,7 +79,7 @@ def clock_lines(imported: Imported) -> list[str]:
         low = "?" if one.at_least is None else f"{one.at_least:,}"
         high = "?" if one.at_most is None else f"{one.at_most:,}"
         if (low, high) == ("?", "?"):
-            text = "is taken as it is: nothing ties it to the others"
+            text = "is not corrected: no message links it to another clock"
         elif one.ms == 0:
             text = f"agrees ({one.pairs:,} causes)"
         else:

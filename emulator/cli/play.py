@@ -18,8 +18,8 @@ from emulator.cli.parts.options import (
     Sets,
     chosen_version,
     print_json,
+    read_seed,
     report_console,
-    seed_of,
 )
 from emulator.cli.parts.play_session import PlaySession
 from emulator.runs.by_hand import ManualRun
@@ -28,14 +28,16 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
 from emulator.scenario.settings import overrides
 
-EPILOG = """\b
-  pause 2, resume 2, crash 1, start 1, terminate 1    a broker (or: pause zookeeper)
-  cut 1 3, cut 1 zookeeper, delay 1 3 50              a link
-  heal, heal 2, heal 1 zookeeper                      what was done and still stands
-  produce orders-0 5, produce orders rate=20          records
-  create_topic clicks 1,2 2,3                         any action of a scenario, by its name
-  run 3s, step                                        time goes on; to the next thing shown
-  describe, why, why orders-0@v1, show                what there is, and why
+EPILOG = """Commands at the prompt:
+
+\b
+  pause 2, resume 2, crash 1, start 1  a broker (or: pause zookeeper)
+  cut 1 3, cut 1 zookeeper             a link; delay 1 3 50 adds 50 ms
+  heal, heal 2, heal 1 zookeeper       end the current faults
+  produce orders-0 5                   send records (produce orders rate=20)
+  create_topic clicks 1,2 2,3          any action of a scenario, by name
+  run 3s, step                         let time pass; up to the next event
+  describe, show, why, why orders-0@v1 show the state, the lanes, the causes
   undo, save FILE, help, quit
 """
 OPTIONS = {"epilog": EPILOG}
@@ -50,25 +52,27 @@ def command(
     seed: Seed = None,
     save: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Where it is saved; default: SCENARIO-by-hand.yaml here."
-        ),
+        typer.Option(metavar="FILE", help="Save as this file; default: SCENARIO-by-hand.yaml."),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="At the end, what was played as one JSON object.")
+        bool, typer.Option("--json", help="At the end, print the actions as one JSON object.")
     ] = False,
 ) -> None:
     """Play a scenario's cluster by hand, in virtual time.
 
-    Its topics and workload are there; what the scenario does to its cluster is left out: that is
-    yours to do. Commands are typed at a prompt, or read from standard input, one a line; what
-    happens grows above it as lanes. What was typed is saved as a scenario that isr run plays, line
-    by line; undo takes the last one back. Exit code 64 where standard input has a line that cannot
-    be done.
+    The cluster has the scenario's topics and workload, but not its faults: you cause them. Commands
+    come from a prompt, or one per line from standard input, and the lanes above the prompt grow.
+    Your actions are saved as a scenario for isr run; undo takes back the last one.
+
+    \b
+      isr play brief-lag
+      echo 'pause 2; run 5s; describe' | tr ';' '\\n' | isr play brief-lag
+
+    Exit codes: 0 the session ended; 64 usage error, or a bad line on standard input.
     """
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
-    number = seed_of(seed)
+    number = read_seed(seed)
     console = report_console(as_json=as_json)
     console.print(f"seed {number:#x}   {loaded.name} by hand, virtual time; help, quit")
     file = save or free_name(loaded.name)
@@ -87,10 +91,10 @@ def command(
 
 
 def free_name(scenario: str) -> Path:
-    """A file that is not there yet."""
+    """The name of a new file."""
     stem = f"{scenario.removesuffix('-by-hand')}-by-hand"
     names = (f"{stem}.yaml" if n == 1 else f"{stem}-{n}.yaml" for n in range(1, 1000))
     for name in names:
         if not Path(name).exists():
             return Path(name)
-    raise UserError(f"--save: {stem}.yaml and all of its numbers are taken")
+    raise UserError(f"--save: {stem}.yaml and its numbered names all exist; give another FILE")

@@ -1,4 +1,4 @@
-"""`isr profiles`: the Kafka versions that there are, what each has, what differs between two."""
+"""`isr profiles`: the Kafka versions, their features, and the differences of two of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,12 @@ Json = OneObject
 
 @app.callback(invoke_without_command=True)
 def listed(context: typer.Context, as_json: Json = False) -> None:
-    """List the Kafka versions that can be played (--profile), and their guards (--guard)."""
+    """List the Kafka versions (for --profile) and their guards (for --guard).
+
+    \b
+      isr profiles
+      isr profiles diff 2.4 2.6
+    """
     if context.invoked_subcommand is not None:
         return
     if as_json:
@@ -64,24 +69,30 @@ def listed(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command()
 def diff(
-    a: Annotated[str, typer.Argument(metavar="A", help="A profile, such as 2.4.")],
-    b: Annotated[str, typer.Argument(metavar="B", help="Another, such as 2.6.")],
+    a: Annotated[str, typer.Argument(metavar="A", help="A version, such as 2.4.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Another version, such as 2.6.")],
     as_json: Json = False,
 ) -> None:
-    """What differs between two versions: settings, guards, strategies, request versions."""
-    found = differences(_profile(a), _profile(b))
+    """Show the differences of two Kafka versions.
+
+    Compares settings, guards, strategies and request versions.
+
+    \b
+      isr profiles diff 2.4 2.6
+    """
+    rows = differences(_profile(a), _profile(b))
     if as_json:
-        print_json({"a": a, "b": b, "differences": found})
+        print_json({"a": a, "b": b, "differences": rows})
         return
     table = _grid()
     table.add_row("", f"[bold]{a}[/]", f"[bold]{b}[/]", "")
-    for one in found:
+    for one in rows:
         table.add_row(f"{one.kind} {one.name}", one.a, one.b, one.why)
     report_console().print(table)
 
 
 def _grid() -> Table:
-    """Rows whose names stay whole, on a narrow terminal too."""
+    """A table whose first column never wraps."""
     grid = Table.grid(padding=(0, 2))
     grid.add_column(no_wrap=True)
     return grid

@@ -12,8 +12,8 @@ from emulator.cli.parts.options import (
     AsJson,
     ScenarioArgument,
     Sets,
-    orderly_end,
-    performing,
+    interrupt_on_signals,
+    play_or_explain,
     print_json,
     report_console,
 )
@@ -35,34 +35,38 @@ def command(
     scenario: ScenarioArgument,
     kafka: Annotated[
         str | None,
-        typer.Option(metavar="VERSION", help="Fetched with Maven into a cache folder: 2.6.3."),
+        typer.Option(metavar="VERSION", help="Download this version, such as 2.6.3, with Maven."),
     ] = None,
     kafka_home: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="An unpacked release that you have.")
+        Path | None, typer.Option(metavar="DIR", help="Use an unpacked release instead.")
     ] = None,
     sets: Sets = None,
     out: Annotated[
-        Path, typer.Option(metavar="DIR", help="Where runs go: DIR/SCENARIO/TIME-0x0.")
+        Path, typer.Option(metavar="DIR", help="Write the run to DIR/SCENARIO/TIME-0x0.")
     ] = Path("runs"),
     as_json: AsJson = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress line, no figures.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="No progress line and no figures.")
+    ] = False,
 ) -> None:
     """Play a scenario on real Kafka brokers and a real ZooKeeper server, in real time.
 
-    Brokers are processes on 127.0.0.1; pause is SIGSTOP, kill SIGKILL, terminate SIGTERM, and each
-    reaches ZooKeeper through a proxy that can be cut. The run directory is one like any other (isr
-    show, describe, check, why), with the brokers' logs, and with a recording.jsonl: isr conform
-    holds the emulator to it. What a real cluster cannot be given is refused before anything starts;
-    whatever ends the run, nothing of it goes on.
+    Brokers are processes on 127.0.0.1. They are paused with SIGSTOP, killed with SIGKILL and
+    terminated with SIGTERM; each reaches ZooKeeper through a proxy that can be cut. The run works
+    with isr show, describe, check and why, and also has the brokers' logs and a recording.jsonl
+    for isr conform. Unsupported actions are refused before anything starts.
 
-    Exit code 0: all expectations held, 1: one did not, 2: unknown.
+    \b
+      isr record brief-lag --kafka 2.6.3
+
+    Exit codes: 0 all expectations held; 1 one did not; 2 unknown.
     """
     if kafka is not None:
         check_version(kafka)
     loaded = _loaded(scenario, kafka or "2.6.3", sets or [])
     find_java()
     console = report_console(as_json=as_json)
-    with orderly_end():
+    with interrupt_on_signals():
         release = find_release(kafka, kafka_home)
         if release.version != kafka:
             loaded = _loaded(scenario, release.version, sets or [])
@@ -97,7 +101,7 @@ def command(
                     at_us,
                 )
 
-            performed = performing(lambda: record(request, release, on_progress))
+            performed = play_or_explain(lambda: record(request, release, on_progress))
     report(console, performed, repeat, quiet=quiet)
     if as_json:
         print_json(performed.summary)

@@ -1,5 +1,4 @@
-"""`isr replay RUN`: play a run again from its directory, or a schedule from its file, and say
-whether the same comes out."""
+"""`isr replay RUN`: play a run or a schedule again, and compare the events."""
 
 from __future__ import annotations
 
@@ -10,7 +9,13 @@ from typing import Annotated
 
 import typer
 
-from emulator.cli.parts.options import OneObject, announcement, orderly_end, performing, print_json
+from emulator.cli.parts.options import (
+    OneObject,
+    announcement,
+    interrupt_on_signals,
+    play_or_explain,
+    print_json,
+)
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import replay_schedule
 from emulator.cli.parts.trace_difference import difference_json, difference_lines
@@ -31,24 +36,29 @@ SAME, DIFFERS = 0, 1
 
 def command(
     run: Annotated[
-        str, typer.Argument(metavar="RUN|FILE", help=f"{RUN_HELP} Or a schedule (isr explore).")
+        str, typer.Argument(metavar="RUN|FILE", help=f"{RUN_HELP} Or a schedule of isr explore.")
     ],
     width: Annotated[
-        int | None, typer.Option(help="Columns of a schedule's lanes; default: the terminal's.")
+        int | None, typer.Option(help="Columns of the lanes; default: the width of the terminal.")
     ] = None,
     stops: Annotated[
         bool,
-        typer.Option("--break", help="A schedule: stop at the violation in the debugger (pdb)."),
+        typer.Option(
+            "--break", help="For a schedule: stop at the violation in the debugger (pdb)."
+        ),
     ] = False,
     as_json: OneObject = False,
 ) -> None:
-    """Play a run again, and compare every event.
+    """Play a run or a schedule again, and compare every event.
 
-    What its directory says is played: scenario as read, settings, seed. A run in virtual time comes
-    out the same to the last event; where it does not, the first event that differs is told with
-    those before it. A live run cannot repeat literally. Of a schedule every choice is made again,
-    and its lane table is shown, with the violating rows marked. Exit code 0: the same; 1: it
-    differs.
+    A run uses the scenario, settings and seed in its directory. In virtual time every event must be
+    the same; otherwise the first difference is shown. A live run never repeats exactly. For a
+    schedule every choice is repeated, and the lanes mark the violation.
+
+    \b
+      isr replay latest
+
+    Exit codes: 0 the same; 1 different.
     """
     if Path(run).suffix in SUFFIXES:
         raise typer.Exit(replay_schedule(Path(run), width, stops=stops, as_json=as_json))
@@ -58,12 +68,12 @@ def command(
     keep = False
     try:
         request = request_of(directory, about, scratch)
-        said = announcement(
+        headline = announcement(
             about.scenario, about.seed, about.zookeeper, request.scenario.duration_us
         )
-        typer.echo(said, err=as_json)
-        with orderly_end(), ProgressLine(total=request.scenario.duration_us) as line:
-            again = performing(lambda: play_again(directory, request, line.show_run))
+        typer.echo(headline, err=as_json)
+        with interrupt_on_signals(), ProgressLine(total=request.scenario.duration_us) as line:
+            again = play_or_explain(lambda: play_again(directory, request, line.show_run))
         keep = again.compared.difference is not None
         if as_json:
             # `other_versions`: of the emulator, Python ... where it is not the one that recorded.
@@ -89,11 +99,15 @@ def command(
 def _report(directory: Path, about: RunManifest, again: ReplayResult) -> None:
     compared = again.compared
     if compared.difference is None:
-        whole = "as far as it was recorded: it was broken off" if again.cut_short else "all of them"
+        whole = (
+            "up to the point where the recorded run was interrupted"
+            if again.cut_short
+            else "all of them"
+        )
         typer.echo(f"the same: {compared.events:,} events, {whole}")
     for text in difference_lines(compared, NAMES):
         typer.echo(text)
     for name, (then, now) in other_versions(about).items():
-        typer.echo(f"not the same {name}: it was played with {then}, this is {now}")
+        typer.echo(f"different {name}: recorded with {then}, replayed with {now}")
     if compared.difference is not None:
         typer.echo(f"recorded  {directory}\nreplayed  {again.directory}")

@@ -1,4 +1,4 @@
-"""`isr report RUN`: what a cluster's control plane did, for whoever operates it."""
+"""`isr report RUN`: what a cluster's control plane did, for its operator."""
 
 from __future__ import annotations
 
@@ -28,20 +28,25 @@ Clock = Callable[[int], str]
 def command(
     run: RunArgument,
     whole: Annotated[
-        bool, typer.Option("--all", help=f"The whole time line, not its last {SHOWN} lines.")
+        bool,
+        typer.Option("--all", help=f"Show the whole time line, not only the last {SHOWN} lines."),
     ] = False,
     html: Annotated[
         Path | None,
-        typer.Option("--html", metavar="FILE", help="Write a page that needs no network."),
+        typer.Option("--html", metavar="FILE", help="Write an HTML page; it needs no network."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="All of it as one JSON object.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Tell what happened to a cluster: ISR changes, elections, controllers, stale metadata, what is
-    stuck, and which known hazard's pattern is seen.
+    """Report what happened to a cluster, and diagnose known hazards.
 
-    Meant for imported runs (isr import), and works on every other. Times of an imported run are the
-    reference clock's time of day; of others, seconds since the cluster was up. Exit code 1 when a
-    hazard is diagnosed, else 0.
+    Lists ISR changes, elections, controllers, stale metadata and partitions with problems at the
+    end. It works for imported runs (isr import) and all others. Times of an imported run are times
+    of day by the reference clock; of others, seconds since the cluster was up.
+
+    \b
+      isr report latest
+
+    Exit codes: 0 no known hazard matched; 1 one did.
     """
     directory = find_run(run)
     stored = open_run(directory)

@@ -1,4 +1,4 @@
-"""`isr scenarios [NAME]`: what is shipped, and each in full."""
+"""`isr scenarios [NAME]`: the scenarios that come with the emulator."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from emulator.scenario.units import show_us
 
 def command(
     name: Annotated[
-        str | None, typer.Argument(metavar="[NAME]", help="Print this one in full.")
+        str | None, typer.Argument(metavar="[NAME]", help="The scenario to print in full.")
     ] = None,
     expectations: Annotated[
-        bool, typer.Option("--expectations", help="The sentences that expect can have.")
+        bool, typer.Option("--expectations", help="List the sentences that `expect` accepts.")
     ] = False,
     as_json: OneObject = False,
 ) -> None:
-    """List the shipped scenarios, or print one."""
+    """List the scenarios that come with the emulator, or print one.
+
+    \b
+      isr scenarios brief-lag
+    """
     known = shipped.shipped()
     if expectations:
         shown = {name: [form.shown for form in of_kind] for name, of_kind in forms().items()}
@@ -37,7 +41,7 @@ def command(
                 typer.echo(form)
     elif name is not None:
         if name not in known:
-            raise UserError(f"there is no scenario {name}; {instead_of(name, known)}")
+            raise UserError(f"unknown scenario {name}; {instead_of(name, known)}")
         typer.echo(known[name].read_text(encoding="utf-8"), nl=False)
     elif as_json:
         print_json(

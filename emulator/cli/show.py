@@ -1,4 +1,4 @@
-"""`isr show RUN`: the lane table of a run that is over, or the whole of it as one page."""
+"""`isr show RUN`: a finished run as lanes in the terminal, or as one HTML page."""
 
 from __future__ import annotations
 
@@ -20,32 +20,48 @@ from emulator.view.stored import StoredRun, open_run
 
 def command(
     run: RunArgument,
-    partition: Annotated[str | None, typer.Option(help="Only this partition: orders-0.")] = None,
-    actor: Annotated[
-        str | None, typer.Option(help="Only this actor: controller, zookeeper, clients or 2.")
+    partition: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only this partition, such as orders-0.")
     ] = None,
-    since: Annotated[str | None, typer.Option("--from", help="From this time on: 12.5s.")] = None,
-    until: Annotated[str | None, typer.Option("--to", help="Up to this time: 20s.")] = None,
+    actor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Only this actor: controller, zookeeper, clients or a broker's id."
+        ),
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option("--from", metavar="TIME", help="From this time on, such as 12.5s.")
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--to", metavar="TIME", help="Up to this time, such as 20s.")
+    ] = None,
     kind: Annotated[
-        list[str] | None, typer.Option(help="Only this kind of event; may be repeated.")
+        list[str] | None,
+        typer.Option(metavar="KIND", help="Only this kind of event; may be repeated."),
     ] = None,
     detail: Annotated[
-        bool, typer.Option("--detail", help="Everything, each fetch and request a row.")
+        bool, typer.Option("--detail", help="Every event, with one row per fetch and request.")
     ] = False,
     html: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page that needs no network.")
+        Path | None, typer.Option(metavar="FILE", help="Write an HTML page; it needs no network.")
     ] = None,
     width: Width = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The rows as one JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the rows as one JSON object.")
+    ] = False,
 ) -> None:
-    """Show a run as lanes: one column per actor, time downwards."""
+    """Show a run as lanes: one column per actor, time downwards.
+
+    \b
+      isr show latest --partition orders-0 --from 4s --to 8s
+    """
     stored = open_run(find_run(run))
     timeline = Timeline(stored.events)
     known = {event.kind for event in stored.events}
     for name in kind or ():
         if name not in known:
             kinds = ", ".join(sorted(known))
-            raise UserError(f"{name}: no such event in this run; it has {kinds}")
+            raise UserError(f"--kind {name}: no such event in this run; it has {kinds}")
     lanes = render_lanes(
         stored.events,
         partition=selectors.partition(partition, timeline) if partition is not None else None,
@@ -68,7 +84,7 @@ def command(
 
 
 def write_page(page: str, file: Path, *, reported: bool) -> None:
-    """Keep a page, and say so."""
+    """Write a page and report its size."""
     with writing(file):
         file.write_text(page, encoding="utf-8")
     if reported:

@@ -1,4 +1,4 @@
-"""`isr shrink FILE`: a failing schedule made minimal."""
+"""`isr shrink FILE`: reduce a failing schedule to a minimal one."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Annotated
 
 import typer
 
-from emulator.cli.parts.options import OneObject, Width, orderly_end, print_json
+from emulator.cli.parts.options import OneObject, Width, interrupt_on_signals, print_json
 from emulator.cli.parts.progress import ProgressLine, counted
 from emulator.cli.parts.schedules import (
-    keep_schedule,
-    said,
+    headline,
+    print_broken,
+    print_lanes,
+    print_schedule,
     schedule_json,
-    tell_broken,
-    tell_lanes,
-    tell_schedule,
+    write_schedule,
 )
 from emulator.search.schedules.schedule import Schedule, read_schedule
 from emulator.search.schedules.search import broken_of
@@ -24,22 +24,27 @@ from emulator.search.schedules.warm_cluster import WarmCluster
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A schedule (isr explore).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A failing schedule (isr explore).")],
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Where it goes; default: FILE-small.yaml.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the result here; default: FILE-small.yaml."),
     ] = None,
     width: Width = None,
     as_json: OneObject = False,
 ) -> None:
-    """Leave out of a failing schedule whatever it fails without, and show what is left.
+    """Reduce a failing schedule to a minimal one, and show it.
 
-    Faults first, then choices, then load; the same invariant has to break. What is left is exact:
-    isr replay repeats it to the last event. The lane table shows it, with the violating rows
-    marked. Exit code 0: it is minimal.
+    Removes faults first, then choices, then load, as long as the same invariant is violated.
+    isr replay repeats the result exactly. The lanes mark the violation.
+
+    \b
+      isr shrink runs/explore/leader-crash-0x1.yaml
+
+    Exit code 0: the schedule is minimal.
     """
     before = read_schedule(file)
-    typer.echo(said(before), err=as_json)
-    with orderly_end(), ProgressLine() as line:
+    typer.echo(headline(before), err=as_json)
+    with interrupt_on_signals(), ProgressLine() as line:
 
         def on_progress(attempts: int, schedule: Schedule) -> None:
             faults, choices = len(schedule.faults), len(schedule.choices)
@@ -49,17 +54,21 @@ def command(
         shrinking = Shrinking(before, on_progress)
         small = shrinking.smallest()
     target = out or file.with_name(f"{file.stem}-small.yaml")
-    keep_schedule(small, target)
+    write_schedule(small, target)
     if as_json:
-        told = {"file": str(target), "attempts": shrinking.attempts, "length_before": before.length}
-        print_json({**told, "length": small.length, **schedule_json(small)})
+        summary = {
+            "file": str(target),
+            "attempts": shrinking.attempts,
+            "length_before": before.length,
+        }
+        print_json({**summary, "length": small.length, **schedule_json(small)})
         return
     warm = WarmCluster(small)
     played = warm.play_as_written()
-    tell_lanes(warm, played, width)
-    tell_schedule(small)
+    print_lanes(warm, played, width)
+    print_schedule(small)
     about = broken_of(small, played)
-    tell_broken((about,) if about else ())
+    print_broken((about,) if about else ())
     typer.echo(
         f"smaller    {before.length} -> {small.length} faults and choices, "
         f"{shrinking.attempts} attempts"

@@ -1,4 +1,4 @@
-"""`isr sweep SCENARIO`: a grid of runs in virtual time, on Spark executors, into a data set."""
+"""`isr sweep SCENARIO`: play a grid of runs on Spark executors, and store a data set."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from emulator.cli.parts.options import (
     GuardOption,
     OneObject,
     ScenarioArgument,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
-    seed_of,
+    read_seed,
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario import shipped
@@ -31,38 +31,49 @@ FIRST_SEED = "1"
 
 def command(
     scenario: ScenarioArgument,
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The data set; a new or empty folder.")],
-    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds for each point.")] = 100,
+    out: Annotated[
+        Path, typer.Option(metavar="DIR", help="The data set: a new or empty directory.")
+    ],
+    seeds: Annotated[int, typer.Option(min=1, metavar="N", help="Seeds per combination.")] = 100,
     seed: Annotated[
-        str, typer.Option(metavar="N", help="The first seed, decimal or 0x...")
+        str, typer.Option(metavar="N", help="First seed, decimal or 0x...")
     ] = FIRST_SEED,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=A,B", help="A Kafka setting, several values; repeated."),
+        typer.Option(
+            "--set", metavar="KEY=A,B", help="Values of a Kafka setting; may be repeated."
+        ),
     ] = None,
     profile: Annotated[
         str, typer.Option(metavar="A,B", help="Kafka versions (isr profiles).")
     ] = "",
     propagation: Annotated[
-        str, typer.Option(metavar="zk,rpc", help="Who writes a changed ISR.")
+        str,
+        typer.Option(
+            metavar="zk,rpc", help="Who writes ISR changes: leader (zk), controller (rpc)."
+        ),
     ] = "",
     guard: GuardOption = None,
     traces: Annotated[
-        str, typer.Option(metavar="all|violations|none", help="Whose events are kept.")
+        str, typer.Option(metavar="all|violations|none", help="Runs whose events are stored.")
     ] = "all",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with a sweep that was broken off.")
+        bool, typer.Option("--resume", help="Continue an interrupted sweep.")
     ] = False,
     master: SparkMaster = "local[*]",
     conf: SparkConf = None,
     as_json: OneObject = False,
 ) -> None:
-    """Play every setting, version and path with every seed, and keep what came of it.
+    """Play every combination of settings, versions and paths with every seed on Spark.
 
-    The same grid gives the same rows whatever the number of executors. Ctrl-C keeps the batches
-    that are complete; --resume goes on from them. Then: isr analyze DIR.
+    The rows do not depend on the number of executors. Ctrl-C keeps complete batches, and --resume
+    continues after them.
 
-    Exit code 0: all was played, and no invariant broke; 1: one did, in some run; 130: broken off.
+    \b
+      isr sweep brief-lag --out data --seeds 20 --profile 2.4,2.6
+      isr analyze data
+
+    Exit codes: 0 no invariant was violated; 1 one was, in some run; 130 interrupted.
     """
     from emulator.analysis import session
     from emulator.analysis.sweep.grid import TRACES, grid_of, points
@@ -75,7 +86,7 @@ def command(
         [one.strip() for one in text.split(",") if one.strip()] for text in (profile, propagation)
     )
     chosen = points(sets or [], profiles, propagations, guard or [])
-    grid = grid_of(source, read_text(source, str(source)), chosen, seed_of(seed), seeds)
+    grid = grid_of(source, read_text(source, str(source)), chosen, read_seed(seed), seeds)
     name = scenario if scenario in shipped.shipped() else str(source)
     grid = msgspec.structs.replace(grid, traces=traces, source=name)
     settings = settings_of(conf)
@@ -90,7 +101,7 @@ def command(
     last: list[Progress] = []
     spark = session.start(master, {**session.sized(0), **settings})
     try:
-        with orderly_end(), ProgressLine(total=grid.runs, shown=not as_json) as line:
+        with interrupt_on_signals(), ProgressLine(total=grid.runs, shown=not as_json) as line:
 
             def on_progress(progress: Progress) -> None:
                 last[:] = [progress]
@@ -98,7 +109,7 @@ def command(
 
             sweep(spark.sparkContext, grid, out.resolve(), left, on_progress)
     except KeyboardInterrupt:
-        typer.echo(f"broken off; go on with --resume --out {out}", err=True)
+        typer.echo(f"interrupted; continue with --resume --out {out}", err=True)
         raise
     finally:
         spark.stop()

@@ -1,4 +1,4 @@
-"""`isr tap`: stand between any ZooKeeper client and its server, and say what is asked."""
+"""`isr tap`: a proxy between ZooKeeper clients and their server that prints the requests."""
 
 from __future__ import annotations
 
@@ -13,27 +13,28 @@ from rich.table import Table
 
 from emulator.cli.parts.options import (
     Lasting,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
     read_duration,
     report_console,
 )
+from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
 from emulator.scenario.errors import UserError
 from emulator.scenario.units import show_us
 from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
 from zk.real.latency_stats import TapStatistics, kind_of
-from zk.real.server import HOST, parse_address, wait_until_ready
+from zk.real.server import HOST, parse_address
 from zk.real.tap import Tap, Taps
 
 OPTIONS = {
-    "epilog": "Ctrl-C (or SIGTERM) ends it with a summary, exit code 0. 64: nobody answers at"
-    " --zookeeper, or --listen is taken."
+    "epilog": "Exit codes: 0 after Ctrl-C or SIGTERM, with a summary; 64 no ZooKeeper at the"
+    " address, or the port of --listen is in use."
 }
 READY_MS = 5_000
 WAITING_MAX = 10_000
-"""Lines that wait for the terminal; what comes while so many wait is counted, not shown."""
+"""Lines waiting for the terminal; further ones are counted, not shown."""
 Answer = tuple[str, Request | str, Code, int]
 
 
@@ -42,36 +43,39 @@ def command(
         str,
         typer.Option(
             metavar="HOST:PORT[,HOST:PORT...][/chroot]",
-            help="The server that clients mean. With a chroot, paths are shown inside it.",
+            help="Address of the server. With a chroot, paths are shown relative to it.",
         ),
     ] = f"{HOST}:2181",
     listen: Annotated[
-        str, typer.Option(metavar="[HOST]:PORT", help="Where clients connect instead; :0 is free.")
+        str,
+        typer.Option(metavar="[HOST]:PORT", help="Address for the clients; :0 picks a free port."),
     ] = f"{HOST}:2182",
     only: Annotated[
-        str, typer.Option("--path", metavar="PREFIX", help="Show only what is below it.")
+        str, typer.Option("--path", metavar="PREFIX", help="Show only znodes below this path.")
     ] = "",
-    quiet: Annotated[bool, typer.Option("--quiet", help="The summary only.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only the summary.")] = False,
     lasting: Lasting = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object per answer and line; the summary last.")
+        bool, typer.Option("--json", help="Print a JSON object per response, and the summary last.")
     ] = False,
 ) -> None:
-    """Print what ZooKeeper clients ask for, and how long the answers take.
+    """Print the requests of ZooKeeper clients, with their results and latencies.
 
-    A proxy that reads along: point any client (Kafka, zkCli, kazoo ...) at --listen instead of
-    at the server. Nothing is changed on the way. A line per answer; counts and times per operation
-    and path pattern at the end.
+    The tap is a proxy: point any client (Kafka, zkCli, kazoo ...) at --listen instead of the
+    server. It changes nothing. A summary per operation and path pattern comes at the end.
+
+    \b
+      isr tap --zookeeper 127.0.0.1:2181 --listen :2182 --path /brokers
     """
     address, where = parse_address(with_host(zookeeper)), listen_at(listen)
     until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
-    wait_until_ready(address, READY_MS)
+    wait_for_zookeeper(address, READY_MS)
     counted = _Counted()
     with Taps(counted, lambda: time.monotonic_ns() // 1000) as taps:
         tap = taps.open("", address, where)
         typer.echo(f"{tap.address.hosts} -> ZooKeeper {address}; Ctrl-C ends it", err=True)
         try:
-            with orderly_end():
+            with interrupt_on_signals():
                 while until_s is None or (left_s := until_s - time.monotonic()) > 0:
                     answer = counted.answers.get(timeout=None if until_s is None else left_s)
                     if not quiet and _is_below(only, answer[1]):

@@ -10,16 +10,17 @@ import msgspec
 import typer
 
 from emulator.cli.parts.options import ClusterZooKeeper, print_json
+from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
 from emulator.cli.tap import READY_MS, listen_at, with_host
 from emulator.scenario.errors import UserError
 from emulator.view.live.top_model import Look, views
 from emulator.view.live.watch import Lookout
 from emulator.worlds.clients.metadata_query import MetadataQuery
-from zk.real.server import HOST, parse_address, wait_until_ready
+from zk.real.server import HOST, parse_address
 
 OPTIONS = {
-    "epilog": "Keys: arrows choose a partition, f filters, space freezes, q ends. Exit code 64:"
-    " nobody answers at --zookeeper, or there is no terminal."
+    "epilog": "Keys: arrows select a partition, f filters, space freezes, q quits. Exit code 64: no"
+    " ZooKeeper at the address, or no terminal."
 }
 _PATIENCE_S = 10.0
 
@@ -30,24 +31,26 @@ def command(
         str | None,
         typer.Option(
             metavar="[HOST]:PORT",
-            help="Be a tap there as well: conflicts of brokers that go through it are counted.",
+            help="Also run a tap here, to count the conflicts of brokers that connect through it.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One look as a JSON object, and no screen.")
+        bool, typer.Option("--json", help="Print the current state as one JSON object.")
     ] = False,
 ) -> None:
-    """Show a running cluster: controller, brokers, partitions as ZooKeeper, the controller and each
-    broker see them.
+    """Show a running cluster on the screen, as ZooKeeper, the controller and the brokers see it.
 
     Read-only; works with any Kafka that keeps its state in ZooKeeper. A broker's column is its
-    metadata cache: = where it agrees with ZooKeeper, · where it does not tell.
+    metadata cache: = agrees with ZooKeeper, · unknown.
+
+    \b
+      isr top --zookeeper 127.0.0.1:2181
     """
     address = parse_address(with_host(zookeeper))
     where = None if listen is None else listen_at(listen)
     if not (as_json or sys.stdout.isatty()):
-        raise UserError("isr top draws on a terminal: --json, or isr watch")
-    wait_until_ready(address, READY_MS)
+        raise UserError("isr top needs a terminal; use --json, or isr watch")
+    wait_for_zookeeper(address, READY_MS)
     with Lookout(address, MetadataQuery(), where) as lookout:
         if as_json:
             look = _complete_look(lookout)

@@ -16,37 +16,43 @@ from emulator.kafka.protocol.messages import CreateTopicsRequest, DeleteTopicsRe
 from emulator.scenario.errors import UserError
 from emulator.worlds.clients.blocking_client import Unreachable, ask_controller, metadata
 
-app = typer.Typer(
-    help="Create, list and delete topics of brokers that run as processes (isr broker)."
-)
+app = typer.Typer(help="Create, list and delete topics of running brokers (isr broker).")
 Bootstrap = Annotated[
-    str, typer.Option(metavar="HOST:PORT[,HOST:PORT...]", help="Brokers to ask first.")
+    str, typer.Option(metavar="HOST:PORT[,HOST:PORT...]", help="Brokers to contact first.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on standard output.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 TIMEOUT_S = 30.0
 FIRST = "127.0.0.1:9092"
 
 
 @app.command()
 def create(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")],
     bootstrap: Bootstrap = FIRST,
-    partitions: Annotated[int, typer.Option(min=-1, help="-1: the broker's default.")] = -1,
-    replication_factor: Annotated[int, typer.Option(min=-1, help="-1: the broker's default.")] = -1,
+    partitions: Annotated[
+        int, typer.Option(min=-1, metavar="N", help="Partitions; -1: the broker's default.")
+    ] = -1,
+    replication_factor: Annotated[
+        int,
+        typer.Option(min=-1, metavar="N", help="Replicas per partition; -1: the broker's default."),
+    ] = -1,
     assignment: Annotated[
         str | None,
-        typer.Option(metavar="1:2:3,2:3:1", help="Replicas of each partition, leader first."),
+        typer.Option(
+            metavar="1:2:3,2:3:1", help="Replicas of each partition, preferred leader first."
+        ),
     ] = None,
     config: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="May be repeated.")
+        list[str] | None,
+        typer.Option(metavar="KEY=VALUE", help="Topic configuration; may be repeated."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Create a topic, and wait until the controller has leaders for it.
+    """Create a topic, and wait until the controller has elected its leaders.
 
     \b
-      isr topics create orders --bootstrap 127.0.0.1:9092 --partitions 3 --replication-factor 2
-      isr topics create orders --assignment 1:2:3,2:3:1 --config min.insync.replicas=2
+      isr topics create orders --partitions 3 --replication-factor 2
+      isr topics create clicks --assignment 1:2:3,2:3:1
     """
     request = CreateTopicsRequest(
         topic,
@@ -60,17 +66,25 @@ def create(
 
 @app.command()
 def delete(
-    topic: Annotated[str, typer.Argument(metavar="TOPIC")],
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="Name of the topic.")],
     bootstrap: Bootstrap = FIRST,
     as_json: AsJson = False,
 ) -> None:
-    """Delete a topic, and wait until the controller has forgotten it."""
+    """Delete a topic, and wait until the controller has removed it.
+
+    \b
+      isr topics delete orders --bootstrap 127.0.0.1:9092
+    """
     _request(bootstrap, DeleteTopicsRequest(topic), "deleted", as_json=as_json)
 
 
 @app.command(name="list")
 def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
-    """Partitions as the broker that is asked has them in its metadata cache, stale or not."""
+    """List partitions from the metadata cache of one broker, stale or not.
+
+    \b
+      isr topics list --bootstrap 127.0.0.1:9092
+    """
     try:
         known = metadata(_servers(bootstrap), TIMEOUT_S)
     except Unreachable as error:
@@ -88,8 +102,8 @@ def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
     ]
     if as_json:
         brokers = [b.broker for b in known.brokers]
-        found = {"controller": known.controller_id, "brokers": brokers, "partitions": rows}
-        print_json(found)
+        response = {"controller": known.controller_id, "brokers": brokers, "partitions": rows}
+        print_json(response)
         return
     typer.echo(f"controller {known.controller_id}")
     for s in sorted(known.partitions, key=lambda s: s.partition):
@@ -98,7 +112,7 @@ def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
 
 
 def placed(text: str) -> tuple[tuple[int, ...], ...]:
-    """`1:2:3,2:3:1`. UserError."""
+    """Read `1:2:3,2:3:1`. Raises UserError."""
     try:
         return tuple(tuple(int(b) for b in part.split(":")) for part in text.split(","))
     except ValueError:
@@ -117,13 +131,13 @@ def _servers(bootstrap: str) -> list[tuple[str, int]]:
 
 
 def _no_answer(error: Unreachable) -> UserError:
-    return UserError(f"no broker answers: {error}")
+    return UserError(f"no broker responded: {error}")
 
 
 def _request(
     bootstrap: str, request: CreateTopicsRequest | DeleteTopicsRequest, done: str, *, as_json: bool
 ) -> None:
-    """Ask the controller, and say what it answered."""
+    """Send a request to the controller, and print its response."""
     try:
         response = ask_controller(_servers(bootstrap), request, TIMEOUT_S)
     except Unreachable as error:

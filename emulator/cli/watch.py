@@ -1,4 +1,4 @@
-"""`isr watch`: what changes in a running cluster, a line each."""
+"""`isr watch`: the changes in a running cluster, one per line."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ import typer
 from emulator.cli.parts.options import (
     ClusterZooKeeper,
     Lasting,
-    orderly_end,
+    interrupt_on_signals,
     print_json,
     read_duration,
 )
+from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
 from emulator.cli.tap import READY_MS, with_host
 from emulator.view.live.watch import Link, Watching
 from emulator.view.live.zookeeper_view import Change, Seen, changes
-from zk.real.server import HOST, parse_address, wait_until_ready
+from zk.real.server import HOST, parse_address
 
-OPTIONS = {"epilog": "Ctrl-C (or SIGTERM) ends it, exit code 0. 64: nobody answers at --zookeeper."}
+OPTIONS = {"epilog": "Exit codes: 0 after Ctrl-C or SIGTERM; 64 no ZooKeeper at the address."}
 _SLICE_US = 200_000
 
 
@@ -29,19 +30,23 @@ def command(
     zookeeper: ClusterZooKeeper = f"{HOST}:2181",
     lasting: Lasting = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="A JSON object per change and line.")
+        bool, typer.Option("--json", help="Print a JSON object per change.")
     ] = False,
 ) -> None:
-    """Print what changes in a running cluster, as its ZooKeeper shows it: a line per change.
+    """Print the changes in a running cluster, as its ZooKeeper shows them, one per line.
 
-    Read-only; works with any Kafka that keeps its state in ZooKeeper. First comes what is there.
+    Read-only; works with any Kafka that keeps its state in ZooKeeper. The current state comes
+    first.
+
+    \b
+      isr watch --zookeeper 127.0.0.1:2181 --for 30s
     """
     address = parse_address(with_host(zookeeper))
     until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
-    wait_until_ready(address, READY_MS)
+    wait_for_zookeeper(address, READY_MS)
     watching = Watching(address, _Lines(as_json=as_json))
     try:
-        with orderly_end():
+        with interrupt_on_signals():
             while until_s is None or time.monotonic() < until_s:
                 watching.run(_SLICE_US)
     except KeyboardInterrupt:

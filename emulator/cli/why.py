@@ -19,13 +19,17 @@ from emulator.view.why_text import render_why
 def command(
     run: RunArgument,
     change: Annotated[
-        str, typer.Argument(metavar="CHANGE", help="Partition and version: orders-0@v8.")
+        str, typer.Argument(metavar="CHANGE", help="Partition and version, such as orders-0@v8.")
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="All its facts as one JSON object.")
+        bool, typer.Option("--json", help="Print the facts as one JSON object.")
     ] = False,
 ) -> None:
-    """Tell the story of one ISR change: what was seen, which rule fired, how it became known."""
+    """Explain one ISR change: its cause, the rule that applied, and how the change spread.
+
+    \b
+      isr why latest orders-0@v1
+    """
     stored = open_run(find_run(run))
     timeline = Timeline(stored.events)
     partition, version = selectors.change(change, timeline)

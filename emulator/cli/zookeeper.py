@@ -1,5 +1,5 @@
-"""`isr zookeeper`: the embedded server in the foreground. `isr zookeeper log RUN`: what a run's
-server applied, from its own transaction log.
+"""`isr zookeeper`: the embedded server in the foreground. `isr zookeeper log RUN`: the transaction
+log of a run's server.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from emulator.cli.parts.options import RunArgument, orderly_end, print_json, read_duration
-from emulator.cli.parts.zookeeper_log import Selection, as_json_line, read_run_log, table
+from emulator.cli.parts.options import RunArgument, interrupt_on_signals, print_json, read_duration
+from emulator.cli.parts.zookeeper_log import Selection, as_json_line, log_table, read_run_log
 from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
 from zk.real.server import EmbeddedServer, StartFailed
@@ -31,28 +31,35 @@ app = typer.Typer(rich_markup_mode=None)
 @app.callback(invoke_without_command=True)
 def server(
     context: typer.Context,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: one that is free.")] = 0,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, metavar="PORT", help="Port; 0 picks a free one.")
+    ] = 0,
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Where its data stays; default: gone with the server."),
+        typer.Option(metavar="DIR", help="Data directory; default: a temporary one."),
     ] = None,
-    tick: Annotated[str, typer.Option(metavar="TIME", help="tickTime.")] = "2s",
+    tick: Annotated[str, typer.Option(metavar="TIME", help="ZooKeeper's tickTime.")] = "2s",
     min_session: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Shortest session; default: two ticks.")
+        str | None, typer.Option(metavar="TIME", help="Shortest session timeout; default: 2 ticks.")
     ] = None,
     max_session: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Longest session; default: twenty ticks.")
+        str | None, typer.Option(metavar="TIME", help="Longest session timeout; default: 20 ticks.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The address as a JSON object.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the address as a JSON object.")
+    ] = False,
 ) -> None:
     """Run the embedded ZooKeeper server in the foreground, until Ctrl-C.
 
-    Its address is the first line on standard output: for isr run --zookeeper HOST:PORT, and for
-    ZooKeeper's own tools. `isr zookeeper log RUN` reads the log of a run's server.
+    The first line of output is its address, for isr run --zookeeper HOST:PORT and for ZooKeeper's
+    own tools. `isr zookeeper log RUN` prints the log of a run's server.
+
+    \b
+      isr zookeeper --port 2181
     """
     if context.invoked_subcommand is not None:
         return
-    with orderly_end(), _folder(data) as folder:
+    with interrupt_on_signals(), _folder(data) as folder:
         made = EmbeddedServer(
             folder,
             tick_ms=_whole_ms("--tick", tick),
@@ -63,7 +70,7 @@ def server(
         try:
             with made:
                 _announce(made, as_json=as_json)
-                # A signal to us is raised while we wait here.
+                # The handlers of `interrupt_on_signals` raise KeyboardInterrupt while this waits.
                 process = os.pidfd_open(made.pid)
                 try:
                     poll = select.poll()
@@ -71,7 +78,7 @@ def server(
                     poll.poll()
                 finally:
                     os.close(process)
-                text = "the ZooKeeper server has ended by itself (killed, or no memory)"
+                text = "the ZooKeeper server has ended by itself (killed, or out of memory)"
                 raise StartFailed(text)
         except KeyboardInterrupt:
             typer.echo("the ZooKeeper server has ended", err=True)
@@ -79,7 +86,7 @@ def server(
 
 @contextmanager
 def _folder(data: Path | None) -> Iterator[Path]:
-    """The user's own, or one that goes with the server."""
+    """The user's directory, or a temporary one."""
     if data is None:
         with TemporaryDirectory(prefix="isr-zookeeper-") as scratch:
             yield Path(scratch)
@@ -94,11 +101,11 @@ def _folder(data: Path | None) -> Iterator[Path]:
 
 
 def _whole_ms(option: str, text: str | None) -> int:
-    """A time of at least a millisecond; 0 where none is given."""
+    """A time of at least a millisecond; 0 for the default."""
     if text is None:
         return 0
-    ms, rest = divmod(read_duration(option, text), 1000)
-    if rest or ms < 1:
+    ms, remainder_us = divmod(read_duration(option, text), 1000)
+    if remainder_us or ms < 1:
         raise UserError(f"{option} {text}: whole milliseconds, at least 1ms")
     return ms
 
@@ -124,40 +131,45 @@ def _announce(made: EmbeddedServer, *, as_json: bool) -> None:
     )
 
 
-@app.command("log", epilog="Exit codes: 0; 64 when RUN has no log, or not all of it.")
+@app.command("log", epilog="Exit codes: 0 the log is complete; 64 RUN has no log, or a torn one.")
 def log(
     run: RunArgument,
     path: Annotated[
-        str, typer.Option(metavar="PREFIX", help="Only what touches znodes from here down.")
+        str, typer.Option(metavar="PREFIX", help="Only transactions on paths that begin with this.")
     ] = "",
     session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Only this session: 0x... as ZooKeeper has it.")
+        str | None, typer.Option(metavar="ID", help="Only this session, such as 0x1000abc.")
     ] = None,
     broker: Annotated[
-        int | None, typer.Option(metavar="ID", help="Only the sessions of this broker.")
+        int | None, typer.Option(metavar="ID", help="Only sessions of this broker.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="One JSON object per transaction and line.")
+        bool, typer.Option("--json", help="Print one JSON object per transaction.")
     ] = False,
     parquet: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="All of it into this data set, beside the run's events."),
+        typer.Option(
+            metavar="DIR", help="Add the whole log to this data set, beside the run's events."
+        ),
     ] = None,
 ) -> None:
-    """Print the transaction log of a run's ZooKeeper server: what it applied, in whose session.
+    """Print the transaction log of a run's ZooKeeper server.
 
-    The server wrote it, no line of this project did. A session is a broker's when it created that
-    broker's registration.
+    The log is the server's own file, not made by the emulator. A session belongs to the broker
+    whose registration it created.
+
+    \b
+      isr zookeeper log latest --broker 1
     """
     stored = read_run_log(run)
     chosen = Selection(path, None if session is None else _session_id(session), broker)
-    # What cannot be in this log is a mistake; what merely did not happen is an empty table.
+    # An unknown session or broker is an error; a known one without transactions is an empty table.
     sessions = {entry.transaction.session_id for entry in stored.entries}
     if chosen.session is not None and chosen.session not in sessions:
         raise UserError(f"--session {chosen.session % (1 << 64):#x}: no such session in this log")
     if broker is not None and broker not in stored.owners.values():
         known = ", ".join(map(str, sorted(set(stored.owners.values())))) or "none"
-        raise UserError(f"--broker {broker}: no session of it in this log; it has {known}")
+        raise UserError(f"--broker {broker}: no session of it in this log; known brokers: {known}")
     if parquet is not None:
         from emulator.analysis.sweep.stored import add_log
 
@@ -170,7 +182,7 @@ def log(
                 print_json(as_json_line(stored, entry))
     else:
         wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-        Console(width=None if wide else UNFOLDED, highlight=False).print(table(stored, chosen))
+        Console(width=None if wide else UNFOLDED, highlight=False).print(log_table(stored, chosen))
     if stored.torn:
         raise UserError(stored.torn)
 
@@ -180,5 +192,5 @@ def _session_id(text: str) -> int:
     try:
         number = int(text, 16 if text.lower().startswith("0x") else 10)
     except ValueError:
-        raise UserError(f"--session {text}: a number such as 0x1000abc is wanted") from None
+        raise UserError(f"--session {text}: not a number such as 0x1000abc") from None
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)

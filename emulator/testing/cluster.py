@@ -1,4 +1,4 @@
-"""A cluster in a test's hands, on the modelled ZooKeeper or on a real one.
+"""A cluster that a test controls, on the modelled ZooKeeper or on a real one.
 
     write = cluster.hold(1, "zookeeper", "setData", "/brokers/topics/orders")
     cluster.do("pause 2")
@@ -6,8 +6,8 @@
     ...
     write.release()
 
-Owns what a test says and sees; what is done is an action, what is seen comes from the trace. It
-must not decide anything that the cluster decides.
+Owns the interface of tests: they act through actions, and observe through the trace. It must not
+decide anything that the cluster decides.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from emulator.scenario.actions.hold import Hold, Release
 from emulator.scenario.errors import instead_of
 from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.scenario.typed import cluster_of, read_typed
+from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
@@ -48,11 +49,11 @@ SETTINGS = {
     "zookeeper.session.timeout.ms": "2000",
     "auto.leader.rebalance.enable": "false",
 }
-"""What a race does not want to wait for."""
+"""Short times, so that races need not wait."""
 
 
-class DidNotComeAbout(AssertionError):
-    """What a test waited for has not happened in time."""
+class TimedOut(AssertionError):
+    """A condition did not hold in time."""
 
 
 def scenario_of(
@@ -63,8 +64,8 @@ def scenario_of(
     propagation: str = "",
     settings: Mapping[str, object] | None = None,
 ) -> Scenario:
-    """Brokers that boot one after the other, in this order (the first is controller), with nothing
-    to do."""
+    """Brokers that boot one after the other, in this order (the first is the controller), with no
+    workload."""
     return Scenario(
         "test",
         "",
@@ -82,7 +83,7 @@ def scenario_of(
 
 
 class Held:
-    """What a test has ordered to be held. `maybe`: it is no mistake if nothing comes there."""
+    """A place where the test holds a thread or message. `maybe`: nothing has to reach it."""
 
     def __init__(self, cluster: Cluster, hold: Hold, *, maybe: bool) -> None:
         self._cluster, self._hold, self.maybe = cluster, hold, maybe
@@ -95,7 +96,7 @@ class Held:
 
     @property
     def parked(self) -> events.Parked | None:
-        """It stands, or stood, at its place."""
+        """The event of being held, or None before that."""
         place = self._hold.place
         return next(
             (
@@ -109,12 +110,12 @@ class Held:
         )
 
     def wait(self, within_ms: int = WITHIN_MS) -> Held:
-        """Let time go on until it stands."""
+        """Let time pass until something is held."""
         self._cluster.until(lambda: self.parked, within_ms, f"held {self.words}")
         return self
 
     def release(self) -> None:
-        """Let it go on; with nothing there, the order is called off."""
+        """Release it; if nothing is held yet, cancel the hold."""
         hold = self._hold
         self._cluster.do(Release(hold.broker, hold.at, hold.of, hold.which, hold.peer, hold.thread))
 
@@ -133,7 +134,7 @@ class Cluster:
         up: bool = True,
         judged: bool = True,
     ) -> None:
-        """`up`: brokers boot, and know of each other; `judged`: invariants listen (`monitor`)."""
+        """`up`: boot the brokers and wait for them; `judged`: check invariants (`monitor`)."""
         self.scenario, self.seed, self.zookeeper = scenario, seed, zookeeper
         self.brokers = tuple(boot.broker for boot in scenario.boots)
         self._done: list[Action] = []
@@ -190,14 +191,14 @@ class Cluster:
         thread: str = "",
         maybe: bool = False,
     ) -> Held:
-        """Let the next that comes to this place of `broker` stand there (scenario.actions.hold). If
-        nothing ever does, the test fails, unless it says `maybe`. Raises ValueError."""
+        """Hold whatever reaches this place of `broker` next (scenario.actions.hold). If nothing
+        ever does, the test fails, unless `maybe` is set. Raises ValueError."""
         if at not in get_args(At):
             raise ValueError(f"hold at {at!r}: {instead_of(at, get_args(At))}")
         for number in (broker, peer):
             if number is not None and number not in self.brokers:
                 known = ", ".join(map(str, self.brokers))
-                raise ValueError(f"hold: there is no broker {number} (there are {known})")
+                raise ValueError(f"hold: unknown broker {number} (brokers: {known})")
         hold = Hold(broker, at, of, which, peer, thread)
         if wrong := hold.wrong():
             raise ValueError(f"hold: {wrong}")
@@ -208,28 +209,28 @@ class Cluster:
 
     @property
     def unreached(self) -> list[Held]:
-        """Holds to which nothing came, though the test does not say `maybe`."""
+        """Holds without `maybe` that nothing reached."""
         return [held for held in self._holds if not held.maybe and held.parked is None]
 
     def run_ms(self, duration_ms: int) -> Self:
-        """Let time go on."""
+        """Let time pass."""
         self.kernel.run(self.kernel.now + duration_ms * 1000)
         return self
 
     def until(
         self, condition: Callable[[], object], within_ms: int = WITHIN_MS, what: str = "it"
     ) -> int:
-        """Let time go on until the condition holds; returns the milliseconds that took."""
+        """Let time pass until the condition holds. Returns the time taken, in milliseconds."""
         began = self.kernel.now
         while not condition():
             took_ms = (self.kernel.now - began) // 1000
             if took_ms >= within_ms:
-                raise DidNotComeAbout(f"{what} did not come about within {within_ms} ms")
+                raise TimedOut(f"{what} did not happen within {show_us(within_ms * 1000)}")
             self.kernel.run(self.kernel.now + STEP_US)
         return (self.kernel.now - began) // 1000
 
     def until_seen(self, kind: type[E], within_ms: int = WITHIN_MS, **fields: object) -> E:
-        """Let time go on until such an event is on the trace; the first one."""
+        """Let time pass until the trace has such an event. Returns the first one."""
         self.until(lambda: self.seen(kind, **fields), within_ms, f"{kind.__name__} {fields}")
         return self.seen(kind, **fields)[0]
 
@@ -253,23 +254,23 @@ class Cluster:
     def send(
         self, records: int = 1, *, acks: str = "1", topic: str = "orders", partition: int = 0
     ) -> Self:
-        """A client hands records over."""
+        """A client sends records."""
         return self.do(Send(topic, (partition,), records, acks))
 
     def now_on(self) -> Self:
-        """Look only at what happens from here on."""
+        """Make `seen` ignore all events so far."""
         self._since = len(self.session.events)
         return self
 
-    # -- what is seen ------------------------------------------------------------------------------
+    # -- observations ------------------------------------------------------------------------------
 
     @property
     def events(self) -> Sequence[AnyEvent]:
-        """All that happened."""
+        """All events so far."""
         return self.session.events
 
     def seen(self, kind: type[E], **fields: object) -> list[E]:
-        """Events of this kind with these fields. Raises ValueError for a field that it has not."""
+        """Events of this kind with these fields. Raises ValueError for an unknown field."""
         known = getattr(kind, "__struct_fields__", ())
         for name in fields:
             if name not in known:
@@ -281,7 +282,7 @@ class Cluster:
         ]
 
     def isr_history(self, partition: TopicPartition = FIRST) -> list[tuple[int, ...]]:
-        """Every ISR that a leader got into ZooKeeper."""
+        """Every ISR that a leader wrote to ZooKeeper."""
         return [e.isr for e in self.seen(events.IsrUpdated, partition=partition)]
 
     def node(self, broker: int) -> Broker:
@@ -299,13 +300,13 @@ class Cluster:
         return log.log_end_offset, log.high_watermark
 
     def cached_isr(self, broker: int, partition: TopicPartition = FIRST) -> tuple[int, ...]:
-        """The ISR that a broker tells clients."""
+        """The ISR in a broker's metadata cache."""
         state = self.node(broker).metadata_cache.partition(partition)
         assert state is not None
         return state.isr
 
     def state(self, partition: TopicPartition = FIRST) -> LeaderIsrAndControllerEpoch:
-        """What ZooKeeper has: the last transaction that wrote the state znode."""
+        """The state in ZooKeeper, from the last transaction that wrote the state znode."""
         path = paths.topic_partition_state(*partition)
         written: list[str] = []
         for event in self.session.events:
@@ -315,18 +316,18 @@ class Cluster:
         return codec.decode_state(path, written[-1].encode(), len(written) - 1)
 
     def produced(self) -> list[tuple[str, str]]:
-        """(acks, result) of every delivered or failed hand-over."""
+        """(acks, result) of every produce request."""
         return [(e.acks, e.result) for e in self.seen(events.RecordsProduced)]
 
     @property
     def controller(self) -> int:
-        """Who was elected last."""
+        """The broker that was elected last."""
         elected = [e for e in self.session.events if isinstance(e, events.ControllerElected)]
         return elected[-1].broker
 
     @property
     def schedule(self) -> list[str]:
-        """What was done, what stood where, in order: the race as it was run."""
+        """The actions and holds of the race, in order."""
         lines = []
         for event in self.session.events:
             at = f"{(event.t - self.session.run.up_us) / 1e6:9.3f} s"
@@ -337,5 +338,5 @@ class Cluster:
                 lines.append(f"{at}  {who}  {event.do} {words}".rstrip())
             elif isinstance(event, events.Parked):
                 what = " ".join(filter(None, (event.at, event.of, event.which, event.peer)))
-                lines.append(f"{at}  broker {event.broker}    stands: {what} ({event.thread})")
+                lines.append(f"{at}  broker {event.broker}    held: {what} ({event.thread})")
         return lines

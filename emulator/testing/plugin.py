@@ -1,9 +1,9 @@
 """The pytest plug-in: fixtures `cluster`, `zookeeper`, `virtual_time`, and two marks.
 
-`@pytest.mark.cluster(...)` says what kind of cluster a test wants, `@pytest.mark.seeds(20)` runs it
-under many seeds. A test that fails shows its seed, the schedule and the command that repeats it; a
-broken invariant fails a test whose own assertions hold. Loaded by pytest in every project that
-installs the emulator, so what is heavy is imported when a test asks for it. Knows no test.
+`@pytest.mark.cluster(...)` configures the cluster of a test, `@pytest.mark.seeds(20)` runs it with
+20 seeds. A failing test shows its seed, the schedule and the command that repeats it. A violated
+invariant fails a test whose own assertions hold. Every project that installs the emulator loads
+this module, so heavy imports wait until a test needs them.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TIME_SCALE = 1
 elsewhere for half a second, and the test sees another controller than it expects."""
 
 _MARKS = (
-    "cluster(brokers, profile, guards, config, ...): what `cluster` is; docs/races.md lists all",
-    "seeds(number): run this test under that many seeds",
+    "cluster(brokers, profile, guards, config, ...): docs/races.md lists all options",
+    "seeds(number): run this test with that many seeds",
 )
 _CLUSTER: pytest.StashKey[Cluster] = pytest.StashKey()
 _KNOWN = frozenset(
@@ -46,19 +46,21 @@ _KNOWN = frozenset(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--isr-seed 7` runs what is drawn under that seed only."""
+    """Add `--isr-seed 7`: run with that seed only."""
     group = parser.getgroup("isr", "Kafka's replication control plane, emulated")
-    group.addoption("--isr-seed", type=int, default=None, help="the one seed of `cluster`")
+    group.addoption(
+        "--isr-seed", type=int, default=None, help="run only with this seed of `cluster`"
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marks are known to --strict-markers."""
+    """Register the marks for --strict-markers."""
     for mark in _MARKS:
         config.addinivalue_line("markers", mark)
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """A test with `seeds` is as many tests."""
+    """Run a test with `seeds` once per seed."""
     mark = metafunc.definition.get_closest_marker("seeds")
     only: int | None = metafunc.config.getoption("--isr-seed")
     if "isr_seed" not in metafunc.fixturenames or (mark is None and only is None):
@@ -85,39 +87,41 @@ def zookeeper() -> str:
 def cluster(
     request: pytest.FixtureRequest, zookeeper: str, isr_seed: int, tmp_path: Path
 ) -> Iterator[Cluster]:
-    """A cluster that is up, as the mark says; by the end no invariant may be broken but those that
-    the mark expects (`violates`), and those must be, or allows (`tolerates`)."""
+    """A running cluster, configured by the mark. At the end the invariants that the mark expects
+    (`violates`) must be violated; apart from those and `tolerates`, all must hold."""
     from emulator.testing.cluster import SETTINGS, Cluster, scenario_of
 
-    asked = _asked(request.node)
-    violates, tolerates = (_names(asked.pop(key, ())) for key in ("violates", "tolerates"))
-    scale = asked.pop("time_scale", TIME_SCALE)
-    brokers, config = asked.pop("brokers", (1, 2, 3)), asked.pop("config", {})
-    scenario = scenario_of(*brokers, settings={**SETTINGS, **config}, **asked)
-    options = {"zookeeper": zookeeper, "time_scale": scale}
-    with Cluster(scenario, isr_seed, data_dir=tmp_path / "zookeeper", **options) as made:
+    options = _cluster_options(request.node)
+    violates, tolerates = (_names(options.pop(key, ())) for key in ("violates", "tolerates"))
+    scale = options.pop("time_scale", TIME_SCALE)
+    brokers, config = options.pop("brokers", (1, 2, 3)), options.pop("config", {})
+    scenario = scenario_of(*brokers, settings={**SETTINGS, **config}, **options)
+    target = {"zookeeper": zookeeper, "time_scale": scale}
+    with Cluster(scenario, isr_seed, data_dir=tmp_path / "zookeeper", **target) as made:
         request.node.stash[_CLUSTER] = made
         yield made
-        _judge(made, violates, tolerates)
+        _check_invariants(made, violates, tolerates)
 
 
-def _asked(node: pytest.Item) -> dict[str, Any]:
+def _cluster_options(node: pytest.Item) -> dict[str, Any]:
     mark = node.get_closest_marker("cluster")
     if mark is None:
         return {}
     unknown = sorted(set(mark.kwargs) - _KNOWN)
     if unknown or mark.args:
         word = unknown[0] if unknown else "a value without a name"
-        raise pytest.UsageError(f"{node.nodeid}: @pytest.mark.cluster does not know {word}")
+        raise pytest.UsageError(f"{node.nodeid}: @pytest.mark.cluster has no option {word}")
     return dict(mark.kwargs)
 
 
-def _names(given: str | Iterable[str]) -> frozenset[str]:
-    return frozenset((given,) if isinstance(given, str) else given)
+def _names(names: str | Iterable[str]) -> frozenset[str]:
+    return frozenset((names,) if isinstance(names, str) else names)
 
 
-def _judge(cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]) -> None:
-    """What is broken is told with its facts; what Kafka itself gets wrong there, by name."""
+def _check_invariants(
+    cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]
+) -> None:
+    """Fail the test for violations, with their causes and the names of known hazards."""
     from emulator.view.chains import Teller, headline
 
     broken = cluster.session.listeners.broken()
@@ -130,16 +134,17 @@ def _judge(cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]
     if unreached := cluster.unreached:
         places = "; ".join(held.words for held in unreached)
         pytest.fail(
-            f"nothing came to what was held ({places}); may it not? maybe=True", pytrace=False
+            f"nothing reached the hold point ({places}); pass maybe=True if that is allowed",
+            pytrace=False,
         )
     missing = sorted(expected - {one.invariant for one in broken})
     if missing:
-        pytest.fail(f"not broken, though expected: {', '.join(missing)}", pytrace=False)
+        pytest.fail(f"expected violations did not occur: {', '.join(missing)}", pytrace=False)
 
 
 @pytest.fixture
 def virtual_time() -> Iterator[VirtualTime]:
-    """A kernel in virtual time with nothing on it: for code that blocks on kernel primitives."""
+    """An empty kernel in virtual time, for code that blocks on kernel primitives."""
     from emulator.testing.virtual_time import VirtualTime
 
     with VirtualTime() as made:
@@ -150,7 +155,7 @@ def virtual_time() -> Iterator[VirtualTime]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pluggy.Result[pytest.TestReport], None]:
-    """A test that fails says its seed and what was done in which order."""
+    """Add the seed and the schedule to the report of a failed test."""
     outcome = yield
     report = outcome.get_result()
     made = item.stash.get(_CLUSTER, None)
@@ -159,6 +164,6 @@ def pytest_runtest_makereport(
     where = item.nodeid.partition("[")[0]
     again = f"repeat it: pytest '{where}' --isr-seed {made.seed}"
     if made.zookeeper != "simulated":
-        again += "   (a real ZooKeeper: it need not come out the same)"
+        again += "   (on a real ZooKeeper the result may differ)"
     text = "\n".join([f"seed {made.seed}", *made.schedule, again])
     report.sections.append(("isr: seed and schedule", text))

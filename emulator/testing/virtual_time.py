@@ -1,6 +1,6 @@
 """A bare kernel in virtual time, for tests of code that blocks on kernel primitives.
 
-Owns nothing but the kernel and one process. Knows no Kafka.
+It has only the kernel and one process, no Kafka.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class VirtualTime:
         return self.process.spawn(thread, body)
 
     def run(self, ms: int | None = None) -> None:
-        """Let time go on; without a measure until nothing can happen any more."""
+        """Let time pass; by default until nothing is left to run."""
         self.kernel.run(NEVER if ms is None else self.kernel.now + ms * 1000)
 
     def __enter__(self) -> VirtualTime:

@@ -104,7 +104,7 @@ def test_of_a_run_that_was_killed_what_it_wrote_is_judged(
     rest = altered(run, tmp_path / "killed", killed)
     (rest / "summary.json").unlink()
     code, out, _ = isr("check", rest)
-    assert (code, "broken off" in out) == (0, True)
+    assert (code, "interrupted" in out) == (0, True)
     code, out, _ = isr("check", rest, "--converged", "--json")
     assert (code, json.loads(out)["verdict"]) == (2, "unknown")
 

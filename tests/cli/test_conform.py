@@ -96,7 +96,7 @@ def test_json_is_one_object_for_each_recording_with_the_keys_that_are_promised(
         assert verdict["first_difference"] is None
         assert all(set(timing) == TIMING_KEYS for timing in verdict["timings"])
         assert all(timing["inside"] for timing in verdict["timings"])
-    assert "point 7  what producers were told" in err
+    assert "point 7  producer results" in err
 
 
 def test_one_fact_altered_is_not_matched_and_the_place_is_named(

@@ -61,11 +61,11 @@ def test_where_none_agrees_it_is_the_nearest_one_that_is_shown() -> None:
 @pytest.mark.parametrize(
     ("real", "run", "words"),
     [
-        (("a",), NONE, "the recorded cluster has it, our play has not"),
-        (NONE, ("a",), "our play has it, the recorded cluster has not"),
-        (("a", "b"), ("b", "a"), "the same, in another order"),
-        (("a", "b"), ("c", "a"), "our play has something more before it"),
-        (("c", "a"), ("a", "b"), "our play leaves something out before it"),
+        (("a",), NONE, "only the recorded cluster has it"),
+        (NONE, ("a",), "only the emulated run has it"),
+        (("a", "b"), ("b", "a"), "the same entries in another order"),
+        (("a", "b"), ("c", "a"), "the emulated run has an additional entry before it"),
+        (("c", "a"), ("a", "b"), "the emulated run lacks an entry before it"),
         (("a", "b"), ("c", "d"), "something else happened first"),
     ],
 )

@@ -62,7 +62,7 @@ def test_lanes_grow_and_what_was_typed_is_a_scenario_that_plays_the_same(
     assert "runs again" in after(out, "heal")
     assert out.count("time   controller (b3)") == 1
     assert lines[-2].split() == ["saved", "in", "tried-by-hand.yaml"]
-    again = shlex.split(lines[-1].removeprefix("play it"))
+    again = shlex.split(lines[-1].removeprefix("repeat it"))
     assert again[0] == "isr"
     assert cli.execute([*again[1:], "--quiet"]) == 0
     capsys.readouterr()
@@ -150,14 +150,14 @@ def test_settings_of_the_command_line_are_saved_too(play: Play) -> None:
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("puase 2", "there is no puase; did you mean pause?"),
-        ("xyzzy", "there is no xyzzy; help lists what there is"),
+        ("puase 2", "unknown command puase; did you mean pause?"),
+        ("xyzzy", "unknown command xyzzy; help lists all commands"),
         ("pause 9", "broker: there is no broker 9; the cluster has 1, 2, 3"),
         ("start 1", "start: broker 1 runs already"),
         ("run soon", "run: 'soon' is no time"),
         ("run until 1s", "run: it is 1 s already"),
         ("undo undo 'x", "No closing quotation"),
-        ("heal 3", "heal 3: nothing to heal; there is pause 2"),
+        ("heal 3", "heal 3: no such fault; current faults: pause 2"),
         ("why orders-7@v1", "orders-7: no such partition"),
         ("why orders-0@v9", "orders-0@v9: no such version"),
         ("describe clicks-0", "clicks-0: no such partition"),

@@ -91,7 +91,7 @@ def test_a_run_that_was_broken_off_is_replayed_as_far_as_it_goes(isr: Isr) -> No
     Path("runs/latest/summary.json").unlink()
     code, out, _ = isr("replay", "latest")
     assert code == 0
-    assert "the same: 198 events, as far as it was recorded: it was broken off" in out
+    assert "the same: 198 events, up to the point where the recorded run was interrupted" in out
 
 
 def test_a_run_that_ended_by_itself_has_to_end_the_same(isr: Isr) -> None:
@@ -110,7 +110,7 @@ def test_what_it_was_played_with_is_named_where_it_is_another_now(isr: Isr) -> N
     code, out, _ = isr("replay", "latest")
     assert code == 0
     assert out.splitlines()[-1] == (
-        f"not the same code: it was played with 0123456789ab, this is {now}"
+        f"different code: recorded with 0123456789ab, replayed with {now}"
     )
 
 

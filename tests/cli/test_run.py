@@ -246,7 +246,7 @@ def test_a_fault_of_ours_is_one_line_with_its_traceback_in_the_run_directory(isr
     isr.playing(raising(AssertionError("ISR\nwithout leader")))
     code, line = isr.fails("run", "tried.yaml", "--seed", "3")
     assert code == 70
-    assert "a fault of ours: AssertionError: ISR without leader; the traceback is in " in line
+    assert "internal error: AssertionError: ISR without leader; the traceback is in " in line
     kept = Path(line.rsplit(" ", 1)[1])
     assert kept.parent.resolve() == Path("runs/latest").resolve()
     assert "AssertionError: ISR\nwithout leader" in kept.read_text()
@@ -338,7 +338,7 @@ def test_a_play_that_ends_by_itself_when_interrupted_says_so(isr: Isr) -> None:
     isr.playing(telling(shrink_and_expand(), ended(interrupted=True)))
     code, out, _ = isr("run", "tried.yaml")
     assert code == 2
-    assert "verdict   unknown: the run was broken off" in out
+    assert "verdict   unknown: the run was interrupted" in out
 
 
 @pytest.mark.parametrize("zookeeper", ["embedded", "localhost:2181/kafka"])

@@ -95,7 +95,7 @@ def test_a_run_that_fails_ends_the_check_as_it_ended_itself(
 def test_a_live_run_cannot_be_checked(isr: Isr, zookeeper: str) -> None:
     code, out, err = isr("run", "tried.yaml", "--check", "--zookeeper", zookeeper)
     assert (code, out) == (64, "")
-    assert err == "isr: --check compares runs in virtual time: --zookeeper simulated\n"
+    assert err == "isr: --check works only in virtual time: --zookeeper simulated\n"
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12, (1 << 64) - 1])

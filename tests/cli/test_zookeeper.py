@@ -210,9 +210,12 @@ def test_a_run_without_a_log_is_one_line(
     ("arguments", "said"),
     [
         (["log", "nowhere"], "there is no run nowhere"),
-        (["log", "here", "--broker", "9"], "--broker 9: no session of it in this log; it has 1, 2"),
+        (
+            ["log", "here", "--broker", "9"],
+            "--broker 9: no session of it in this log; known brokers: 1, 2",
+        ),
         (["log", "here", "--session", "0x9"], "--session 0x9: no such session in this log"),
-        (["log", "here", "--session", "my"], "--session my: a number such as"),
+        (["log", "here", "--session", "my"], "--session my: not a number such as"),
         (["--tick", "2"], "--tick: '2' is no time"),
         (["--tick", "1us"], "--tick 1us: whole milliseconds"),
         (["--data", "here/trace.ndjson/x"], "--data here/trace.ndjson/x: Not a directory"),

@@ -44,7 +44,7 @@ def test_fuzz_says_what_was_noticed(tmp_path: Path, capsysbinary: Any) -> None:
     assert execute(words) == 0
     lines = capsysbinary.readouterr().out.decode().splitlines()
     assert lines[: len(self_checks())] == [
-        f"canary {one.name} noticed: {', '.join(one.violates)}" for one in self_checks()
+        f"self-check {one.name} passed: {', '.join(one.violates)} violated" for one in self_checks()
     ]
     assert execute([*words, "--json"]) == 0
     said = msgspec.json.decode(capsysbinary.readouterr().out)["canaries"]
@@ -57,4 +57,4 @@ def test_fuzz_fails_where_one_is_not_noticed(
     monkeypatch.setattr(CommittedRecordsSurvive, "_hold", lambda *_: None)
     assert execute(["fuzz", "--seed", "1", "--runs", "1", "--out", str(tmp_path)]) == 1
     out = capsys.readouterr().out
-    assert "NOT NOTICED: committed records survive held" in out and "no failure" in out
+    assert "FAILED: committed records survive held" in out and "no failure" in out

@@ -92,7 +92,7 @@ def test_ctrl_c_keeps_what_is_complete_and_resume_plays_the_rest(tmp_path: Path)
     read_until(process, r"[1-9]\d* of 40 runs")
     process.send_signal(signal.SIGINT)
     assert process.stderr is not None
-    assert "broken off; go on with --resume" in process.stderr.read()
+    assert "interrupted; continue with --resume" in process.stderr.read()
     process.stderr.close()
     assert process.wait() == 130
     assert 0 < len(open_dataset(tmp_path / "data", skip_bad=True).runs) < 4

@@ -1,1 +1,1 @@
-"""What several commands share."""
+"""Parts that several commands share."""

@@ -1,4 +1,5 @@
-"""`isr explore async-isr`: every state of asynchronous ISR updates, and the published model's."""
+"""`isr explore async-isr`: all states of asynchronous ISR updates, compared with the published
+model."""
 
 from __future__ import annotations
 
@@ -21,13 +22,13 @@ HELD, BROKEN = 0, 1
 
 
 def explore_async_isr(chosen: VersionOptions, *, as_json: bool) -> int:
-    """Search, and tell; the exit code."""
+    """Search and report. Returns the exit code."""
     version = read_version(
         {}, chosen if chosen.profile else msgspec.structs.replace(chosen, profile=PROFILE)
     )
     profile = version.of(version.profile)
     if "rpc" not in profile.propagations:
-        raise UserError(f"--profile {profile.name}: has no AlterIsr; 2.7 and later have")
+        raise UserError(f"--profile {profile.name}: has no AlterIsr; use 2.7 or later")
     scope, began_s = Scope(), time.monotonic()
     with ProgressLine() as line:
 

@@ -1,4 +1,4 @@
-"""What `isr compare` shows at its end: both sides' figures, what broke, and where it is kept."""
+"""The report of `isr compare`: the figures of both sides, violations, and the files."""
 
 from __future__ import annotations
 
@@ -44,34 +44,34 @@ Row = tuple[str, str, str, str]
 """What, each side's, and the second over the first."""
 
 
-def report(console: Console, found: Compared, directory: Path) -> None:
-    """The tables, what broke, and the command that makes them again, last."""
-    sides = list(found.paths.items())
+def report(console: Console, compared: Compared, directory: Path) -> None:
+    """Print the tables, the violations and, last, the command that repeats the comparison."""
+    sides = list(compared.paths.items())
     console.print(_table(TIME_HEADS, _time_rows(sides), 2))
     console.print()
-    console.print(_table(("", *found.paths, ""), _rows(sides), 1))
+    console.print(_table(("", *compared.paths, ""), _rows(sides), 1))
     console.print()
     for name, side in sides:
         for line in _troubles(name, side):
             console.print(Text(line, "bold red"), soft_wrap=True)
-    if found.broken_off:
-        console.print("broken off: these are the seeds that both sides had played")
+    if compared.broken_off:
+        console.print("interrupted: the figures cover the seeds that both sides have played")
     for name, side in sides:
         if side.run_directory is not None:
             console.print(f"run of {name:9}  {escape(side.run_directory)}", soft_wrap=True)
     console.print(f"page and json     {escape(str(directory))}", soft_wrap=True)
-    console.print(f"repeat it         {escape(found.repeat)}", soft_wrap=True)
+    console.print(f"repeat it         {escape(compared.repeat)}", soft_wrap=True)
 
 
-def page_of(found: Compared, curves: Sequence[Mapping[str, Sequence[float]]]) -> Page:
+def page_of(compared: Compared, curves: Sequence[Mapping[str, Sequence[float]]]) -> Page:
     """The same for the page; `curves`: of each side its distributions by name."""
-    sides = list(found.paths.items())
-    where = "in virtual time" if found.zookeeper == "simulated" else f"on {found.zookeeper}"
-    names = tuple(found.paths)
+    sides = list(compared.paths.items())
+    where = "in virtual time" if compared.zookeeper == "simulated" else f"on {compared.zookeeper}"
+    names = tuple(compared.paths)
     return Page(
-        title=f"{found.scenario}: {' and '.join(names)}",
-        about=f"{found.seeds} plays of each, {where}, from seed {found.first_seed:#x}: the same"
-        " scenario, seeds and faults through both.",
+        title=f"{compared.scenario}: {' and '.join(names)}",
+        about=f"{compared.seeds} plays of each side, {where}, from seed {compared.first_seed:#x},"
+        " with the same scenario, seeds and faults.",
         names=names,
         distributions={
             words: {side: of[f"{name[:-3]}_us"] for side, of in zip(names, curves, strict=True)}
@@ -80,7 +80,7 @@ def page_of(found: Compared, curves: Sequence[Mapping[str, Sequence[float]]]) ->
         times=PageTable(TIME_HEADS, list(_time_rows(sides))),
         rest=PageTable(("", *names, f"{names[1]} to {names[0]}"), list(_rows(sides))),
         troubles=[line for name, side in sides for line in _troubles(name, side)],
-        repeat=found.repeat,
+        repeat=compared.repeat,
     )
 
 
@@ -103,8 +103,8 @@ def _time_rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[tuple[str, ...]
 
 
 def _rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[Row]:
-    """Everything that is one number a side; what is nothing on both is left out, unless that it is
-    nothing is the news."""
+    """Everything with one number per side. Rows that are zero on both sides are left out, except
+    those whose zero is a result."""
     for row in _every_row(sides):
         if row[0] in NEWS or any(cell not in ("0", "–") for cell in row[1:3]):
             yield row
@@ -132,14 +132,14 @@ def _row(words: str, a: float | None, b: float | None) -> Row:
 
 
 def ratio(a: float | None, b: float | None) -> str:
-    """How the second compares with the first: `÷ 1,900`, `× 2.5`, or nothing to say."""
+    """The ratio of the second to the first: `÷ 1,900`, `× 2.5`, or nothing."""
     if not a or not b or a == b:
         return ""
     return f"÷ {number(a / b)}" if a > b else f"× {number(b / a)}"
 
 
 def number(value: float | None) -> str:
-    """Three digits that matter."""
+    """The value with three significant digits."""
     if value is None:
         return "–"
     if value == int(value) or abs(value) >= 100:
@@ -153,7 +153,7 @@ def _troubles(name: str, side: Figures) -> Iterator[str]:
     for invariant, count in side.broken_invariants.items():
         yield f"{name}: BROKEN in {count} of {side.runs} plays: {invariant}"
     for hazard, count in side.hazards.items():
-        yield f"{name}: a hazard of Kafka's in {count} of {side.runs} plays: {hazard}"
+        yield f"{name}: known hazard in {count} of {side.runs} plays: {hazard}"
     if side.runs_too_late:
         late = f"{side.runs_too_late} of {side.runs} plays"
-        yield f"{name}: {late} unknown: the kernel was too late; a quieter machine is needed"
+        yield f"{name}: {late} unknown: the machine was too slow; try one with less load"

@@ -1,7 +1,7 @@
-"""What `isr compare` sets side by side: both sides of the options, and the command to repeat it.
+"""The two sides of `isr compare`, and the command that repeats it.
 
-Owns which versions, paths, settings and guards each side has, and what the sides are called. It
-must not know how they are played.
+Owns the version, path, settings and guards of each side, and their names. It must not know how
+they are played.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.cli.parts.options import announcement, check_playable, words_of
+from emulator.cli.parts.options import announcement, check_playable, command_words
 from emulator.cli.parts.target import SIMULATED
 from emulator.kafka.profiles.base import profiles
 from emulator.runs.comparison import Variant
@@ -23,13 +23,13 @@ from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.version import VersionOptions
 
 BOTH_PATHS = "2.7"
-"""The version that plays both ways of propagation, where the scenario's own has only one."""
+"""The version with both propagation paths, used if the scenario's own has only one."""
 PATHS = ("zk", "rpc")
 
 
-class Options(NamedTuple):
-    """What was said of both sides; or what one side has, what was said of both included.
-    `profile`, `propagation`: empty if not named."""
+class SideOptions(NamedTuple):
+    """Options of both sides, or of one side including those of both. `profile`, `propagation`:
+    empty if not named."""
 
     profile: str
     propagation: str
@@ -44,8 +44,8 @@ class Options(NamedTuple):
         sets: Sequence[str] | None,
         guards: Sequence[str] | None,
         *,
-        both: Options,
-    ) -> Options:
+        both: SideOptions,
+    ) -> SideOptions:
         """From this side's options, and those of both: its own come last, and win."""
         return cls(
             profile or "",
@@ -55,8 +55,8 @@ class Options(NamedTuple):
         )
 
 
-class Common(NamedTuple):
-    """What both sides have in common."""
+class ComparisonOptions(NamedTuple):
+    """Options that both sides share."""
 
     scenario: str
     seed: int
@@ -64,8 +64,8 @@ class Common(NamedTuple):
     time_scale: int
     out: Path
 
-    def sides(self, own: Sequence[Options], both: Options) -> tuple[Variant, Variant]:
-        """Both sides, each known to be playable."""
+    def sides(self, own: Sequence[SideOptions], both: SideOptions) -> tuple[Variant, Variant]:
+        """Both sides, checked. Raises UserError."""
         versions = self._versions(own, both)
         chosen = [
             VersionOptions(version, side.guards, path)
@@ -83,7 +83,7 @@ class Common(NamedTuple):
             variants.append(Variant(name, scenario, side.sets, repeat))
         return variants[0], variants[1]
 
-    def _versions(self, own: Sequence[Options], both: Options) -> list[tuple[str, str]]:
+    def _versions(self, own: Sequence[SideOptions], both: SideOptions) -> list[tuple[str, str]]:
         """(profile, propagation) of each side; empty: the profile's own. Sides that differ in
         nothing else are both paths of one version."""
         named = any(one.profile for one in own)
@@ -94,21 +94,21 @@ class Common(NamedTuple):
             return [(one.profile or scenarios, one.propagation) for one in own]
         if both.propagation:
             raise UserError(
-                f"--propagation {both.propagation} for both sides, and nothing else differs: name"
-                " what does (--a, --b, --set-a, --guard-a), or leave it out to compare both paths"
+                f"--propagation {both.propagation}: both sides are the same. Add a difference"
+                " (--a, --b, --set-a, --guard-a), or leave it out to compare both paths"
             )
         able = both.profile != "" or set(PATHS) <= set(profiles()[scenarios].propagations)
         return [(scenarios if able else BOTH_PATHS, path) for path in PATHS]
 
-    def _repeat_run(self, version: VersionOptions, own: Options, seed: int) -> str:
+    def _repeat_run(self, version: VersionOptions, own: SideOptions, seed: int) -> str:
         """The command that plays one seed of a side."""
-        words = words_of(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
+        words = command_words(self.scenario, seed, self.zookeeper, self.time_scale, list(own.sets))
         return shlex.join(["isr", "run", *words, *version.words(), *self._out()])
 
     def plays(
         self, sides: tuple[Variant, Variant], number: int, jobs: int, keep: Keep | None
     ) -> Plays:
-        """All that is to be played."""
+        """The plays of both sides."""
         return Plays(
             sides=sides,
             seeds=range(self.seed, self.seed + number),
@@ -120,13 +120,13 @@ class Common(NamedTuple):
         )
 
     def announced(self, sides: tuple[Variant, Variant], number: int) -> str:
-        """The first line: the seed, before anything can go wrong."""
+        """The first line, with the seed, printed before anything can fail."""
         scenario, names = sides[0].scenario, " and ".join(side.name for side in sides)
         words = f"{scenario.name}: {names}, {number} each"
         return announcement(words, self.seed, self.zookeeper, scenario.duration_us)
 
     def repeat(self, options: Mapping[str, object]) -> str:
-        """The command that makes the same comparison."""
+        """The command that repeats the comparison."""
         words = ["isr", "compare", self.scenario, "--seed", f"{self.seed:#x}"]
         if self.zookeeper != SIMULATED:
             words += ["--zookeeper", self.zookeeper]
@@ -144,8 +144,8 @@ class Common(NamedTuple):
 def _names(
     loaded: Sequence[LoadedScenario], versions: Sequence[tuple[str, str]]
 ) -> tuple[str, str]:
-    """What differs: the path (else the version), settings, guards. Two sides that differ in nothing
-    are called `first` and `second`."""
+    """Names made of the differences: path (or version), settings, guards. Identical sides are
+    called `first` and `second`."""
     one, other = loaded
     parts: list[tuple[str, str]] = []
     paths = one.running().propagation, other.running().propagation

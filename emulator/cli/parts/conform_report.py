@@ -1,4 +1,4 @@
-"""What `isr conform` says of one recording: the seven points, the first difference, the delays."""
+"""The report of `isr conform`: the seven criteria, the first differences, the delays."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ POINTS = {
     4: "control requests at each broker",
     5: "decisions of leaders, truncations",
     6: "ZooKeeper requests by thread",
-    7: "what producers were told",
+    7: "producer results",
 }
 _COLUMNS = 64
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
-    """All of it, line by line."""
+    """The verdict on one recording."""
     word = "matched" if verdict.matched else "NOT matched"
     agree = f"{verdict.seeds_agreeing} of {verdict.seeds} agree in points 1, 3 and 4"
     yield f"{verdict.recording}: {word}; {agree}"
@@ -56,14 +56,14 @@ def _difference(difference: Difference) -> Iterator[str]:
     for side in ("before", "real", "run"):
         entries: Sequence[object] = getattr(difference, side)
         label = "both" if side == "before" else side
-        for text in [said(entry) for entry in entries] or ["(nothing)"] * (side != "before"):
+        for text in [entry_text(entry) for entry in entries] or ["(nothing)"] * (side != "before"):
             yield f"      {label:<6}{text}"
             label = ""
 
 
 def play_lines(plays: Sequence[Examined], verdict: Verdict) -> Iterator[str]:
-    """Of live plays each one, with the races that it lost: what came out otherwise than recorded.
-    Where the recording is not matched, what none of them won."""
+    """Each live play and the races that it lost: its differences from the recording. If the
+    recording is not matched, also the races that every play lost."""
     yield f"{verdict.recording}: {len(plays)} live plays"
     for number, run in enumerate(plays, 1):
         lost = [
@@ -83,22 +83,22 @@ def play_lines(plays: Sequence[Examined], verdict: Verdict) -> Iterator[str]:
 
 
 def _race(difference: Difference) -> str:
-    """What kind of race it was, as far as the entries tell."""
-    real, run = list(map(said, difference.real)), list(map(said, difference.run))
+    """The kind of race, as far as the entries show."""
+    real, run = list(map(entry_text, difference.real)), list(map(entry_text, difference.run))
     if not run:
-        return "the recorded cluster has it, our play has not"
+        return "only the recorded cluster has it"
     if not real:
-        return "our play has it, the recorded cluster has not"
+        return "only the emulated run has it"
     if sorted(real) == sorted(run):
-        return "the same, in another order"
+        return "the same entries in another order"
     if real[0] in run:
-        return "our play has something more before it"
+        return "the emulated run has an additional entry before it"
     if run[0] in real:
-        return "our play leaves something out before it"
+        return "the emulated run lacks an entry before it"
     return "something else happened first"
 
 
-def said(entry: object) -> str:
+def entry_text(entry: object) -> str:
     """An entry of a lane in one line: the fields that it has."""
     if isinstance(entry, str):
         return entry
@@ -120,13 +120,13 @@ def _short(value: object) -> str:
 
 
 def guided_lines(result: GuidedMatch) -> Iterator[str]:
-    """What a search found or not, its draws, every choice."""
+    """The result of a search, its candidates, and every choice."""
     progress, choices = result.progress, result.choices
     of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
     how = f"a match{of}" if result.is_match else "no match"
     yield (
         f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
-        f" {progress.total} draws ({progress.draws_per_second:.0f} per second)"
+        f" {progress.total} candidates ({progress.draws_per_second:.0f} per second)"
     )
     if result.is_match:
         yield (
@@ -134,16 +134,16 @@ def guided_lines(result: GuidedMatch) -> Iterator[str]:
             f" of which {result.reruns_agreeing} agree"
         )
     yield f"  latencies of version {choices.latencies}"
-    yield "  draws per stretch  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
+    yield "  candidates per segment  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
     for name, run in zip(names_of(choices), choices.runs, strict=True):
         yield f"  {name}, base seed {run.seed}"
         for chosen in run.chosen:
             which = " ".join(part for part in (chosen.actor, chosen.purpose) if part) or "all"
-            yield f"  choice  stretch {chosen.segment:>3}  {which:<58}  seed {chosen.seed:#018x}"
+            yield f"  choice  segment {chosen.segment:>3}  {which:<58}  seed {chosen.seed:#018x}"
 
 
 def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:
-    """What was played from a file of choices."""
+    """One run played from a file of choices."""
     return (
         f"{choices.recording}: {len(run.chosen)} choices, base seed {run.seed}: played,"
         f" {len(played.events)} facts, {len(played.results)} results of producers"
@@ -151,13 +151,13 @@ def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:
 
 
 def distance_lines(result: Near) -> Iterator[str]:
-    """Per point, how far real runs are apart, and ours from them."""
-    yield f"{len(result.recordings)} real runs, {result.runs} of ours; median distances"
-    head = f"{'real to real':>14}{'ours to real':>14}{'ratio':>8}"
+    """Per criterion, the distances between real runs, and from emulated to real runs."""
+    yield f"{len(result.recordings)} real runs, {result.runs} emulated runs; median distances"
+    head = f"{'real to real':>14}{'emulated to real':>18}{'ratio':>8}"
     yield f"  {'point':<44}{head}   (at most {NEAR_ENOUGH})"
     for point, medians in result.distance.points.items():
         text = f"{point}  {POINTS[int(point)]}" if point.isdigit() else point
         ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
-        figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>14.3f}{ratio:>8}"
+        figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>18.3f}{ratio:>8}"
         yield f"  {text:<44}{figures}{'' if medians.near_enough else '   TOO FAR'}"
     yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"

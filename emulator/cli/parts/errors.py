@@ -1,7 +1,8 @@
-"""How a command ends when it cannot do what was asked: one line on standard error, an exit code.
+"""How a command reports an error: one line on standard error, and an exit code.
 
-64: the user's mistake, or something that the user's machine lacks. 70: a fault of ours (with the
-file that has its traceback) or of the machine (a full disk). Never a traceback on the terminal.
+64: a usage error, or something is missing on the user's machine. 70: an internal error (the message
+names the file with its traceback) or an environment error (a full disk). Tracebacks never reach the
+terminal.
 """
 
 from __future__ import annotations
@@ -27,26 +28,26 @@ _UsageError: Any = typer.BadParameter.__mro__[2]  # click's own base, wherever t
 
 @contextmanager
 def writing(file: Path) -> Iterator[None]:
-    """Meanwhile it is the user's mistake if this file cannot be written."""
+    """Turn a failure to write this file into a UserError."""
     try:
         yield
     except OSError as error:
         raise UserError(f"{file}: cannot be written: {error.strerror}") from None
 
 
-class Fault(Exception):
-    """A fault of ours whose traceback is kept already."""
+class InternalError(Exception):
+    """An internal error whose traceback has been written to a file."""
 
     def __init__(self, cause: BaseException, traceback_file: Path | None) -> None:
         where = f"; the traceback is in {traceback_file}" if traceback_file else ""
-        super().__init__(f"a fault of ours: {type(cause).__name__}: {one_line(cause)}{where}")
+        super().__init__(f"internal error: {type(cause).__name__}: {one_line(cause)}{where}")
 
 
-def tell(error: BaseException) -> int:
-    """Say what went wrong, in one line; the exit code."""
+def report_error(error: BaseException) -> int:
+    """Print one line about the error. Returns the exit code."""
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        # The reader has closed our output (`isr ... | head`), and rich may have made a SystemExit
-        # of that: there is nobody to tell.
+        # The reader has closed the output (`isr ... | head`); rich may have turned that into a
+        # SystemExit. Nobody can read a message.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     if isinstance(error, SystemExit):
@@ -59,13 +60,13 @@ def tell(error: BaseException) -> int:
         hint = f" (see {context.command_path} --help)" if context else ""
         text = " ".join(error.format_message().split()) + hint
     if code is None:
-        code, text = FAULT, str(Fault(error, _keep(error)))
+        code, text = FAULT, str(InternalError(error, _keep(error)))
     print(f"isr: {text}", file=sys.stderr)
     return code
 
 
 def exit_code(error: BaseException) -> int | None:
-    """The exit code of an exception that explains itself; None for one that should not be."""
+    """The exit code of an expected exception; None for an internal error."""
     from emulator.analysis.errors import AnalysisError
     from emulator.trace.reader import BadTrace
     from emulator.view.selectors import NotInRun
@@ -75,7 +76,9 @@ def exit_code(error: BaseException) -> int | None:
 
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return INTERRUPTED
-    if isinstance(error, Fault | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded):
+    if isinstance(
+        error, InternalError | RunDirectoryError | StartFailed | DidNotComeUp | BrokerEnded
+    ):
         return FAULT
     if isinstance(
         error, UserError | ServerError | BadTrace | NotInRun | AnalysisError | _UsageError
@@ -84,8 +87,8 @@ def exit_code(error: BaseException) -> int | None:
     return None
 
 
-def explains_itself(error: BaseException) -> bool:
-    """Is its message all that the user needs?"""
+def has_own_exit_code(error: BaseException) -> bool:
+    """Whether the exception is expected, and its message is all that the user needs."""
     return exit_code(_inner(error)) is not None
 
 
@@ -96,7 +99,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _inner(error: BaseException) -> BaseException:
-    """A kernel task that failed has its error inside."""
+    """The error inside a failed kernel task."""
     while isinstance(error, TaskFailed) and exit_code(error.error) is not None:
         error = error.error
     return error

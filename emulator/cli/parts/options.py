@@ -1,4 +1,4 @@
-"""Options that several commands take, and what is checked and said before a play."""
+"""Options that several commands take, and the checks and announcement before a run."""
 
 from __future__ import annotations
 
@@ -34,56 +34,58 @@ from zk.real.server import parse_address
 
 T = TypeVar("T")
 WIDTH = 140
-"""Columns where the output is no terminal."""
+"""Columns when the output is not a terminal."""
 
 ScenarioArgument = Annotated[
-    str, typer.Argument(metavar="SCENARIO", help="A name (isr scenarios) or a YAML file.")
+    str, typer.Argument(metavar="SCENARIO", help="A name from isr scenarios, or a YAML file.")
 ]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help=RUN_HELP)]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Any Kafka setting; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="A Kafka setting; may be repeated."),
 ]
 Seed = Annotated[
-    str | None, typer.Option(metavar="N", help="Decimal or 0x...; drawn if not given.")
+    str | None, typer.Option(metavar="N", help="Seed, decimal or 0x...; default: random.")
 ]
 FirstSeed = Annotated[
-    str | None, typer.Option(metavar="S", help="The first seed, decimal or 0x...; else drawn.")
+    str | None, typer.Option(metavar="S", help="First seed, decimal or 0x...; default: random.")
 ]
-TimeScale = Annotated[int, typer.Option(min=1, max=1000, help="Live: divide all times by this.")]
-Width = Annotated[int | None, typer.Option(help="Columns; default: the terminal's.")]
-OneObject = Annotated[bool, typer.Option("--json", help="As one JSON object.")]
+TimeScale = Annotated[
+    int, typer.Option(min=1, max=1000, help="Live runs: divide all times by this.")
+]
+Width = Annotated[int | None, typer.Option(help="Columns; default: the width of the terminal.")]
+OneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Lasting = Annotated[
-    str | None, typer.Option("--for", metavar="TIME", help="End by itself after this.")
+    str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 30s.")
 ]
 ClusterZooKeeper = Annotated[
     str,
-    typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="The cluster's ZooKeeper."),
+    typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="ZooKeeper of the cluster."),
 ]
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
         metavar="embedded|docker|simulated|HOST:PORT[,HOST:PORT...][/chroot]",
-        help="A server of our own on loopback (default), one in a container, virtual time, or a"
-        " server that you have.",
+        help="embedded: a server started for this run (default); docker: one in a container;"
+        " simulated: virtual time; or the address of your own server.",
     ),
 ]
 Parquet = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="The trace into this data set as well (isr analyze)."),
+    typer.Option(metavar="DIR", help="Also add the trace to this data set (isr analyze)."),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="summary.json on standard output, all else on stderr.")
+    bool, typer.Option("--json", help="Print summary.json; everything else goes to stderr.")
 ]
 ProfileOption = Annotated[
-    str | None, typer.Option("--profile", metavar="NAME", help="A Kafka version (isr profiles).")
+    str | None, typer.Option("--profile", metavar="NAME", help="Kafka version (isr profiles).")
 ]
 GuardOption = Annotated[
     list[str] | None,
     typer.Option(
         "--guard",
         metavar="NAME=off|on",
-        help="Take one of Kafka's fixes out, or put it in; may be repeated.",
+        help="Turn one of Kafka's fixes off or on; may be repeated.",
     ),
 ]
 PropagationOption = Annotated[
@@ -91,7 +93,7 @@ PropagationOption = Annotated[
     typer.Option(
         "--propagation",
         metavar="zk|rpc",
-        help="Who writes a changed ISR: the leader, or the controller (AlterIsr).",
+        help="Who writes ISR changes: the leader (zk) or the controller (rpc, AlterIsr).",
     ),
 ]
 
@@ -103,23 +105,23 @@ def chosen_version(
     return VersionOptions(profile or "", tuple(guard or ()), propagation or "")
 
 
-def performing(play: Callable[[], T]) -> T:
-    """Play, with an error of the play as the command line tells it."""
+def play_or_explain(play: Callable[[], T]) -> T:
+    """Play, and turn an error of the play into one that the command line reports."""
     try:
         return play()
     except PlayFailed as failed:
         cause = failed.__cause__
         assert cause is not None
-        if errors.explains_itself(cause):
+        if errors.has_own_exit_code(cause):
             raise cause from None
-        raise errors.Fault(cause, failed.traceback_file) from cause
+        raise errors.InternalError(cause, failed.traceback_file) from cause
 
 
 def check_playable(
     loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str = ""
 ) -> None:
-    """Whether this scenario can be played there at all, before anything is made; whether a server
-    answers at the address is seen later. Raises UserError."""
+    """Check before anything is created that the target can play this scenario; whether a server
+    responds is checked later. Raises UserError."""
     if target in OF_PROCESSES:
         check_processes(loaded, zookeeper, time_scale, target)
     if ":" in zookeeper:
@@ -129,26 +131,26 @@ def check_playable(
     from emulator.worlds.targets import check_supported
 
     check_supported(loaded, target, zookeeper)
-    # A server of ours takes its tick in whole milliseconds.
+    # The tick of a server started for the run is in whole milliseconds.
     tick_ms = loaded.zookeeper.tick_time_ms
     if zookeeper in (EMBEDDED, DOCKER) and time_scale > tick_ms:
         raise TooFast(time_scale, f"ZooKeeper's tick of {tick_ms} ms would be less than 1 ms")
 
 
 def report_console(*, as_json: bool = False) -> Console:
-    """Where a command reports to people: with --json standard error, as wide as a terminal is."""
+    """The console for people: standard error with --json, as wide as the terminal."""
     stream = sys.stderr if as_json else sys.stdout
     width = None if stream.isatty() or "COLUMNS" in os.environ else WIDTH
     return Console(stderr=as_json, highlight=False, width=width)
 
 
 def print_json(value: object) -> None:
-    """One line of JSON on standard output, at once."""
+    """Print one line of JSON on standard output, unbuffered."""
     typer.echo(msgspec.json.encode(value))
 
 
 def read_duration(option: str, text: str) -> int:
-    """Microseconds. Raises UserError, which begins with `option`."""
+    """Read a duration in microseconds. Raises UserError, which begins with `option`."""
     try:
         return duration_us(text)
     except BadDuration as error:
@@ -156,28 +158,28 @@ def read_duration(option: str, text: str) -> int:
 
 
 def announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
-    """The first line of a run: its seed, before anything can go wrong."""
+    """The first line of a run, with its seed, printed before anything can fail."""
     where = "virtual time" if zookeeper == SIMULATED else f"ZooKeeper {zookeeper}"
     return f"seed {seed:#x}   {name}, {show_us(duration_us)}, {where}"
 
 
-def seed_of(text: str | None) -> int:
-    """Decimal or hexadecimal, 64 bits at most."""
+def read_seed(text: str | None) -> int:
+    """Read a decimal or hexadecimal seed of at most 64 bits. Raises UserError."""
     if text is None:
         return int.from_bytes(os.urandom(4))
     try:
         number = int(text, 16 if text.lower().startswith("0x") else 10)
     except ValueError:
-        raise UserError(f"--seed {text}: a whole number is wanted, such as 7 or 0x1f") from None
+        raise UserError(f"--seed {text}: not a whole number (try 7 or 0x1f)") from None
     if not 0 <= number < 1 << 64:
         raise UserError(f"--seed {text}: between 0 and 2^64 - 1")
     return number
 
 
-def words_of(
+def command_words(
     scenario: str, seed: int, zookeeper: str, time_scale: int, sets: list[str]
 ) -> list[str]:
-    """What says which run it is; what has its default value is left out."""
+    """The options that identify a run; defaults are left out."""
     words = [scenario, "--seed", f"{seed:#x}"]
     if zookeeper != EMBEDDED:
         words += ["--zookeeper", zookeeper]
@@ -189,8 +191,8 @@ def words_of(
 
 
 @contextmanager
-def orderly_end() -> Iterator[None]:
-    """Ctrl-C, SIGTERM and a closed terminal end the run as an interrupt, so that data is kept."""
+def interrupt_on_signals() -> Iterator[None]:
+    """Turn Ctrl-C, SIGTERM and a closed terminal into KeyboardInterrupt, so that data is saved."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

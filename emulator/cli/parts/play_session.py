@@ -35,11 +35,11 @@ from emulator.view.why_text import render_why
 
 
 class Quit(Exception):
-    """Enough."""
+    """The user ended the session."""
 
 
 class PlaySession:
-    """A cluster played by hand. A line that cannot be done is a UserError, and changes nothing."""
+    """A cluster played by hand. A line with an error raises UserError and changes nothing."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class PlaySession:
     ) -> None:
         self.console, self.hand, self.file = console, hand, file
         self._loaded, self._settings = loaded, settings
-        self._growing = Growing()
+        self._lanes = Growing()
         self._saved = False
-        self._grow()
+        self._show_new_rows()
 
     # -- lines in ----------------------------------------------------------------------------------
 
     def converse(self) -> None:
-        """At a terminal: a mistake is reported, and the next line asked for."""
+        """At a terminal: report an error, and prompt for the next line."""
         from prompt_toolkit import PromptSession
         from prompt_toolkit.completion import WordCompleter
 
@@ -80,8 +80,8 @@ class PlaySession:
             except UserError as error:
                 self.console.print(f"{error}", style="red", markup=False)
             except KeyboardInterrupt:
-                self.console.print("interrupted; nothing of it has happened", style="red")
-                self._growing.back_to(len(self.hand.events))
+                self.console.print("interrupted; the command was undone", style="red")
+                self._lanes.back_to(len(self.hand.events))
 
     def _status(self) -> str:
         """`brokers 1, 2 paused, 3   controller 3   orders-0 [1,3] v1   …`"""
@@ -97,7 +97,7 @@ class PlaySession:
         return f"brokers {brokers}   controller {state.znodes.controller or 'none'}   {shown}"
 
     def follow(self, lines: Iterable[str]) -> None:
-        """From standard input: each line is shown, and the first mistake ends it."""
+        """From standard input: show each line; the first error ends the session."""
         for line in lines:
             if line.strip() and not line.lstrip().startswith("#"):
                 self.console.print(f"{self.prompt}{line.strip()}", style="bold", markup=False)
@@ -130,8 +130,8 @@ class PlaySession:
             self._do([read_typed(words, cluster_of(self._loaded, done))])
         else:
             near = instead_of(words[0], [*self.COMMANDS, *SHORT, *actions()])
-            near = near if near.startswith("did") else "help lists what there is"
-            raise UserError(f"there is no {words[0]}; {near}")
+            near = near if near.startswith("did") else "help lists all commands"
+            raise UserError(f"unknown command {words[0]}; {near}")
 
     def _do(self, actions: Sequence[Action]) -> None:
         try:
@@ -139,23 +139,23 @@ class PlaySession:
         except ActionFailed as error:
             names = ", ".join(one.name for one in actions)
             ours = not isinstance(error.__cause__, UserError)
-            raise UserError(f"{names}: a fault of ours: {error}" if ours else f"{error}") from None
+            raise UserError(f"{names}: internal error: {error}" if ours else f"{error}") from None
         self._after()
 
     def _after(self) -> None:
-        self._grow()
+        self._show_new_rows()
         self._save(self.file)
         self._saved = True
 
-    def _grow(self) -> None:
+    def _show_new_rows(self) -> None:
         marked = {one.facts[1]: f"{one.invariant}: {one.text}" for one in self.hand.violations}
-        for text in self._growing.new_lines(self.hand.events, self.console.width, marked):
+        for text in self._lanes.new_lines(self.hand.events, self.console.width, marked):
             self.console.print(text)
 
     # -- time --------------------------------------------------------------------------------------
 
     def do_run(self, words: list[str]) -> None:
-        """`run 3s`, `run until 12s`."""
+        """Let time pass: `run 3s`, `run until 12s`."""
         until = words[:1] == ["until"]
         text = " ".join(words[1:] if until else words) or "1s"
         try:
@@ -168,25 +168,26 @@ class PlaySession:
             with ProgressLine(shown=sys.stderr.isatty()) as line:
                 self.hand.let(us, lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"))
         except ActionFailed as error:
-            raise UserError(f"run: a fault of ours, so it has not happened: {error}") from None
+            raise UserError(f"run: internal error, time was set back: {error}") from None
         self._after()
 
     def do_step(self, words: list[str]) -> None:
-        """To the next thing that the lanes tell."""
+        """Run until the lanes have a new row."""
         with ProgressLine(shown=sys.stderr.isatty()) as line:
             moved = self.hand.step(
                 lambda events: bool(events) and tells_a_story(Timeline(events)),
                 lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"),
             )
         if not moved:
-            self.console.print("nothing to tell for a minute", style="dim")
+            self.console.print("no event for one minute", style="dim")
         self._after()
 
     def do_undo(self, words: list[str]) -> None:
+        """Take back the last action or run."""
         act = self.hand.undo()
         if act is None:
             raise UserError("undo: nothing has been done")
-        self._growing.back_to(len(self.hand.events))
+        self._lanes.back_to(len(self.hand.events))
         done = (
             ", ".join(_words_of(one) for one in act.actions) or f"time until {show_us(act.at_us)}"
         )
@@ -196,7 +197,7 @@ class PlaySession:
     # -- what heals --------------------------------------------------------------------------------
 
     def do_heal(self, words: list[str]) -> None:
-        """What was done and still stands: all of it, or what the words name."""
+        """End all current faults, or those that the words name."""
         standing = self.hand.standing
         # `2`, `1 zookeeper`, `pause`: every word is its name or one of its parameters.
         chosen = [
@@ -205,16 +206,16 @@ class PlaySession:
             if all(word in (one.name, *map(str, parameters(one).values())) for word in words)
         ]
         if not chosen:
-            known = "; ".join(map(_words_of, standing)) or "nothing"
+            known = "; ".join(map(_words_of, standing)) or "none"
             raise UserError(
-                f"heal {' '.join(words)}".strip() + f": nothing to heal; there is {known}"
+                f"heal {' '.join(words)}".strip() + f": no such fault; current faults: {known}"
             )
         self._do([healed for one in chosen if (healed := one.healed()) is not None])
 
     # -- looking -----------------------------------------------------------------------------------
 
     def do_describe(self, words: list[str]) -> None:
-        """`describe`, `describe orders-0`, `describe fetchers`."""
+        """Show the state: `describe`, `describe orders-0`, `describe fetchers`."""
         timeline = Timeline(self.hand.events, is_over=False)
         fetchers = "fetchers" in words
         names = [word for word in words if word != "fetchers"]
@@ -224,7 +225,7 @@ class PlaySession:
         self.console.print(render_description(description, only=only, fetchers=fetchers))
 
     def do_why(self, words: list[str]) -> None:
-        """`why` (the last change), `why orders-0@v1`."""
+        """Explain an ISR change: `why` (the last one), `why orders-0@v1`."""
         timeline = Timeline(self.hand.events, is_over=False)
         if words:
             partition, version = selectors.change(words[0], timeline)
@@ -238,7 +239,7 @@ class PlaySession:
         self.console.print(render_why(tell_why(timeline, header, partition, version)))
 
     def do_show(self, words: list[str]) -> None:
-        """All lanes, or those of a partition."""
+        """Show all lanes, or those of one partition."""
         timeline = Timeline(self.hand.events, is_over=False)
         only = selectors.partition(words[0], timeline) if words else None
         self.console.print(render_lanes(self.hand.events, partition=only))
@@ -246,7 +247,7 @@ class PlaySession:
     # -- the rest ----------------------------------------------------------------------------------
 
     def do_save(self, words: list[str]) -> None:
-        """`save`, `save FILE`."""
+        """Save the scenario: `save`, `save FILE`."""
         file = Path(words[0]) if words else self.file
         self._save(file)
         self.console.print(f"saved in {file}", markup=False)
@@ -258,7 +259,7 @@ class PlaySession:
             self.hand.steps,
             self.hand.now_us,
             settings=self._settings,
-            head=(f"Played by hand; the same again: {again}",),
+            head=(f"Played by hand; repeat with: {again}",),
         )
         aside = file.with_name(f".{file.name}.part")
         with writing(file):
@@ -266,11 +267,11 @@ class PlaySession:
             aside.replace(file)
 
     def leave(self, again: str) -> None:
-        """Say where it is saved, and how it is played again."""
+        """Print where the scenario is saved and how to play it again."""
         if self._saved:
             self.console.print(f"saved in   {self.file}", markup=False, soft_wrap=True)
             self.console.print(
-                f"play it    {again} --zookeeper simulated", markup=False, soft_wrap=True
+                f"repeat it  {again} --zookeeper simulated", markup=False, soft_wrap=True
             )
 
     def as_json(self) -> dict[str, object]:
@@ -292,7 +293,7 @@ class PlaySession:
         }
 
     def do_help(self, words: list[str]) -> None:
-        """What can be typed."""
+        """List the commands."""
         for name, own in self.COMMANDS.items():
             first_line = (own.__doc__ or "").strip().partition("\n")[0]
             self.console.print(f"  {name:<12}{first_line}", markup=False)
@@ -303,7 +304,7 @@ class PlaySession:
             self.console.print(f"  {usage(name)}", markup=False, style="dim")
 
     def do_quit(self, words: list[str]) -> None:
-        """End. What was typed is saved already."""
+        """End the session; everything is saved already."""
         raise Quit
 
     do_exit = do_quit

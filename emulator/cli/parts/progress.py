@@ -1,8 +1,8 @@
 """The one progress display of all commands: a line on standard error.
 
-On a terminal it is redrawn in place, with a bar where the end is known, and gone when the work is
-done. Elsewhere a plain line is printed every few seconds. Nothing refreshes it in the background:
-commands fork while it is shown, and a thread would not survive that.
+On a terminal the line is redrawn in place, with a bar if the total is known, and removed at the
+end. Elsewhere a plain line is printed every few seconds. No thread refreshes it, because commands
+fork while it is shown and a thread would not survive that.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ REDRAW_EVERY_S, PLAIN_EVERY_S = 0.2, 5.0
 
 
 class ProgressLine:
-    """How far a command has come. `total`: where the bar is full, in the unit of `done`; without
-    it there is no bar."""
+    """The progress of a command. `total`: where the bar is full, in the unit of `done`; None for
+    no bar."""
 
     def __init__(self, *, total: float | None = None, shown: bool = True) -> None:
         self._total, self._shown = total, shown
@@ -63,7 +63,7 @@ class ProgressLine:
             self._live = None
 
     def update(self, text: str | Callable[[], str], done: float = 0.0) -> None:
-        """Show it, if it is time to; a text that costs something is made only then."""
+        """Show the text if the last update is old enough; a callable is called only then."""
         now_s = time.monotonic()
         if not self._shown or now_s < self._next_s:
             return
@@ -72,7 +72,7 @@ class ProgressLine:
             self._next_s = now_s + REDRAW_EVERY_S
             task = self._live.task_ids[0]
             self._live.update(task, description=shown, completed=done)
-            # Not before the first line: what is printed until then stays above it.
+            # Started late, so that earlier output stays above the line.
             self._live.start()
             self._live.refresh()
         else:
@@ -80,12 +80,12 @@ class ProgressLine:
             print(shown, file=sys.stderr, flush=True)
 
     def step(self, text: str) -> None:
-        """Show a step of a few: each has its line where there is no terminal."""
+        """Show one of few steps at once; without a terminal each prints a line."""
         self._next_s = 0.0
         self.update(text)
 
     def show_run(self, progress: RunProgress) -> None:
-        """Where one run is; `total` is its length in microseconds."""
+        """Show how far a run is; `total` is its length in microseconds."""
         self.update(lambda: describe_run(progress), max(progress.at_us, 0))
 
 

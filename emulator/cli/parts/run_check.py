@@ -1,4 +1,4 @@
-"""`isr run --check`: the same run in two processes that hash differently, compared event by event.
+"""`isr run --check`: the same run in two processes with different hash seeds.
 
 Python orders sets of text by a hash that each process draws for itself (PYTHONHASHSEED); memory
 addresses, imports and caches differ too. What depends on any of it shows as a difference. The two
@@ -42,12 +42,12 @@ _PAUSE_S = 0.05
 
 
 class Checked(NamedTuple):
-    """Two runs that are over; `kept` is the second one's directory where they differ."""
+    """Two finished runs; `second_directory` is kept only if they differ."""
 
     performed: Played
     compared: Compared
     hash_seeds: tuple[int, int]
-    kept: Path | None
+    second_directory: Path | None
 
     @property
     def exit_code(self) -> int:
@@ -55,14 +55,16 @@ class Checked(NamedTuple):
         differs = self.compared.difference is not None
         return DIFFERS if differs else EXIT_CODES[self.performed.summary.verdict]
 
-    def tell(self, console: Console, repeat: str, *, as_json: bool, quiet: bool) -> None:
-        """The first run as any run, then whether the second is the same."""
+    def report(self, console: Console, repeat: str, *, as_json: bool, quiet: bool) -> None:
+        """Report the first run, then whether the second is identical."""
         report(console, self.performed, repeat, quiet=quiet)
         runs = f"two processes (PYTHONHASHSEED {' and '.join(map(str, self.hash_seeds))})"
         if self.compared.difference is None:
             lines = [f"checked        the same {self.compared.events:,} events in {runs}"]
         else:
-            lines = [f"checked        NOT the same in {runs}; the second is in {self.kept}"]
+            lines = [
+                f"checked        NOT the same in {runs}; the second is in {self.second_directory}"
+            ]
             lines += difference_lines(self.compared, NAMES)
         for line in lines:
             console.print(line, markup=False, soft_wrap=True)
@@ -70,7 +72,9 @@ class Checked(NamedTuple):
             check = {
                 "hash_seeds": self.hash_seeds,
                 **difference_json(self.compared, NAMES),
-                "second_run_directory": str(self.kept) if self.kept else None,
+                "second_run_directory": str(self.second_directory)
+                if self.second_directory
+                else None,
             }
             print_json(msgspec.structs.asdict(self.performed.summary) | {"check": check})
 
@@ -83,8 +87,10 @@ def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked
     path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
     with ExitStack() as cleanup:
         scratch = Path(mkdtemp(prefix="isr-check-"))
-        cleanup.callback(lambda: None if kept else shutil.rmtree(scratch, ignore_errors=True))
-        kept: Path | None = None
+        cleanup.callback(
+            lambda: None if second_directory else shutil.rmtree(scratch, ignore_errors=True)
+        )
+        second_directory: Path | None = None
         twins = []
         for name, hash_seed, to in zip(NAMES, seeds, (out, scratch), strict=True):
             options = ("--out", str(to), "--json", "--quiet")
@@ -103,9 +109,9 @@ def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked
         traces = [Path(summary.run_directory) / TRACE for summary in (first, second)]
         compared = compare_traces(*traces)
         if compared.difference is not None:
-            kept = Path(second.run_directory)
+            second_directory = Path(second.run_directory)
         performed = Played(list(read_events(traces[0])), first, traces[0].parent)
-        return Checked(performed, compared, seeds, kept)
+        return Checked(performed, compared, seeds, second_directory)
 
 
 def _summary(twin: Child, output: Path) -> Summary:

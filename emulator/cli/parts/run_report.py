@@ -1,4 +1,4 @@
-"""What a run shows at its end: the lane table, the figures, the expectations, where it is."""
+"""The report at the end of a run: lanes, figures, expectations, and the run directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unkno
 
 
 def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> None:
-    """Print it; with `quiet` only expectations and what comes after them."""
+    """Print the report; with `quiet` only from the expectations on."""
     summary = performed.summary
     if not quiet:
         if performed.events:
@@ -38,14 +38,14 @@ def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> 
         word, style = MARKS[one.held]
         line = Text.assemble((f"{word:8}", style), f"  {one.text}", (f"   {one.seen}", "dim"))
         console.print(line, soft_wrap=True)
-    # Why a run proves nothing, whatever its expectations say.
+    # Why the verdict is unknown even if all expectations held.
     reason = ""
     if summary.interrupted:
-        reason = ": the run was broken off"
+        reason = ": the run was interrupted"
     elif summary.kernel_was_late:
         reason = (
-            f": the kernel ran {summary.kernel_late_ms_max:.0f} ms late (in the run's time); "
-            "try a smaller --time-scale, or a quieter machine"
+            f": scheduling was delayed by up to {seconds(summary.kernel_late_ms_max)} of run time; "
+            "try a smaller --time-scale, or a machine with less load"
         )
     console.print(Text.assemble("verdict   ", (summary.verdict, "bold"), reason))
     console.print(f"run directory  {escape(summary.run_directory)}", soft_wrap=True)
@@ -70,7 +70,7 @@ def _figures(s: Summary) -> Iterator[tuple[str, str]]:
             f" below min ISR for {seconds(s.under_min_isr_ms)}"
         ),
     )
-    fetchers = "MaxLag ?, MinFetchRate ?"  # not known of a real Kafka
+    fetchers = "MaxLag ?, MinFetchRate ?"  # unknown for a real Kafka
     if "MaxLag" in kafka:
         rate = kafka["MinFetchRate"]["Value"]
         fetchers = f"MaxLag {_now_and_max(kafka['MaxLag'])} records, MinFetchRate {rate} per s"
@@ -111,14 +111,21 @@ def _figures(s: Summary) -> Iterator[tuple[str, str]]:
     if failures:
         yield "failures", ", ".join(failures)
 
-    late = "" if s.zookeeper == "simulated" else f", kernel late {s.kernel_late_ms_max} ms at most"
-    yield "time", f"{seconds(s.virtual_ms)} in {seconds(s.wall_ms)}, {s.events} events{late}"
+    late = (
+        ""
+        if s.zookeeper == "simulated"
+        else f"; scheduling delay at most {seconds(s.kernel_late_ms_max)}"
+    )
+    yield (
+        "time",
+        f"{seconds(s.virtual_ms)} played in {seconds(s.wall_ms)}, {s.events:,} events{late}",
+    )
 
 
 def print_violations(
     console: Console, violations: Sequence[Broken], events: Sequence[AnyEvent]
 ) -> None:
-    """What must never be: the two events that contradict each other, and what led to the later."""
+    """Print each violation: the two contradicting events, and the causes of the later one."""
     from emulator.view.chains import Teller, headline
 
     teller = Teller(events)

@@ -1,6 +1,6 @@
-"""What `isr explore`, `isr replay` and `isr shrink` have in common: how a schedule is shown.
+"""How `isr explore`, `isr replay` and `isr shrink` show a schedule.
 
-Owns the words and the lane table; it decides nothing.
+Owns the wording and the lanes; it decides nothing.
 """
 
 from __future__ import annotations
@@ -29,13 +29,12 @@ SAME, DIFFERS = 0, 1
 
 
 def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool) -> int:
-    """Play a schedule again, show it, and say whether it came out as its file says; the exit
-    code."""
+    """Play a schedule again, show it, and compare it with its file. Returns the exit code."""
     schedule = read_schedule(file)
-    typer.echo(said(schedule), err=as_json)
+    typer.echo(headline(schedule), err=as_json)
 
     def debug(violation: Violation) -> None:
-        """In the debugger, where the event that contradicts was emitted; `up` leads to the core."""
+        """Stop in the debugger where the violating event was emitted; `up` leads to the core."""
         print(f"broken: {violation.invariant}: {violation.text}", file=sys.stderr)
         pdb.set_trace()  # noqa: T100
 
@@ -46,13 +45,13 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
         if as_json:
             print_json(_replay_json(file, played, differs))
         else:
-            tell_lanes(warm, played, width)
-            tell_schedule(schedule)
-            tell_broken(played.broken)
+            print_lanes(warm, played, width)
+            print_schedule(schedule)
+            print_broken(played.broken)
             typer.echo(differs or f"the same: {played.events:,} events, all of them")
             typer.echo(f"repeat it  isr replay {file}")
     except (BdbQuit, TaskFailed) as error:
-        # Whoever quits the debugger breaks it off.
+        # To quit the debugger is to interrupt the command.
         if isinstance(getattr(error, "error", error), BdbQuit):
             raise KeyboardInterrupt from None
         raise
@@ -62,15 +61,15 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
 
 
 def difference(schedule: Schedule, played: ScheduleResult) -> str:
-    """What came out otherwise than the schedule says; empty where nothing did. A file written by
-    hand may say no more than what it violates, or nothing."""
+    """How the result differs from the schedule; empty if it does not. A schedule written by hand
+    may name only the violation, or nothing."""
     broken = [one.invariant for one in played.broken]
     if schedule.violation is not None and schedule.violation.invariant not in broken:
-        return f"not the same: {schedule.violation.invariant} is not broken"
+        return f"different: {schedule.violation.invariant} is not violated"
     if schedule.violation is None and schedule.trace and broken:
-        return f"not the same: {broken[0]} is broken"
+        return f"different: {broken[0]} is violated"
     if schedule.trace and schedule.trace != played.trace:
-        return f"not the same: {schedule.events:,} events then, {played.events:,} now, or others"
+        return f"different events: {schedule.events:,} then, {played.events:,} now"
     return ""
 
 
@@ -99,15 +98,15 @@ def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, 
     }
 
 
-def said(schedule: Schedule) -> str:
-    """What is going to be played: the seed first."""
+def headline(schedule: Schedule) -> str:
+    """One line about the schedule, with the seed first."""
     words = [f"seed {schedule.seed:#x}", schedule.name, f"profile {schedule.profile}"]
     words += [f"{name}={state}" for name, state in schedule.guards.items()]
     return ", ".join([*words, f"{schedule.steps} steps from {schedule.begins} on"])
 
 
-def tell_schedule(schedule: Schedule) -> None:
-    """Its faults and choices, a line each, in their order."""
+def print_schedule(schedule: Schedule) -> None:
+    """Print its faults and choices in order, one per line."""
     lines = [
         (s.step, f"step {s.step:>3}  {s.do}" + (f" for {s.lasts}" if s.lasts else ""))
         for s in schedule.faults
@@ -120,15 +119,15 @@ def tell_schedule(schedule: Schedule) -> None:
         typer.echo(line)
 
 
-def tell_broken(broken: tuple[Broken, ...]) -> None:
-    """Each violation in one line."""
+def print_broken(broken: tuple[Broken, ...]) -> None:
+    """Print each violation in one line."""
     for one in broken:
         hazard = f" [{one.hazard}]" if one.hazard else ""
         typer.echo(f"broken     {one.invariant}: {one.text}{hazard}")
 
 
-def tell_lanes(warm: WarmCluster, played: ScheduleResult, width: int | None) -> None:
-    """From where the choosing begins to the violation, whose events are marked."""
+def print_lanes(warm: WarmCluster, played: ScheduleResult, width: int | None) -> None:
+    """Print the lanes from the first choice to the violation, whose events are marked."""
     marked: dict[int, str] = {}
     to_us = played.virtual_us
     broken = broken_of(warm.schedule, played)
@@ -147,15 +146,15 @@ def tell_lanes(warm: WarmCluster, played: ScheduleResult, width: int | None) -> 
     Console(width=width, highlight=False).print(lanes)
 
 
-def keep_schedule(schedule: Schedule, file: Path) -> None:
-    """Write it. Raises UserError."""
+def write_schedule(schedule: Schedule, file: Path) -> None:
+    """Write a schedule. Raises UserError."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(written(schedule), encoding="utf-8")
 
 
 def schedule_json(schedule: Schedule) -> dict[str, object]:
-    """Without the scenario."""
-    found = schedule.plain()
-    found.pop("scenario")
-    return found
+    """The schedule without its scenario."""
+    fields = schedule.plain()
+    fields.pop("scenario")
+    return fields

@@ -1,6 +1,6 @@
-"""`--target`: which world a scenario is played in, and what that asks of the other options.
+"""`--target`: which world plays a scenario, and which options go with it.
 
-Owns the option and its short form; the worlds are `runtime.play`'s.
+Owns the option and its short form; `runs.play` makes the worlds.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ TargetOption = Annotated[
     typer.Option(
         "--target",
         metavar="|".join(TARGETS),
-        help="Virtual time; brokers in this process at a real ZooKeeper (default); or each broker a"
-        " process of its own (isr broker), with signals and proxies for faults: on this machine, in"
-        " containers, or in containers of the environment that docker compose has put up.",
+        help="simulated: virtual time; live (default): brokers in this process at a real"
+        " ZooKeeper; processes: one process per broker; containers: one container per broker;"
+        " compose: the containers of docker compose.",
     ),
 ]
-Processes = Annotated[bool, typer.Option("--processes", help="The same as --target processes.")]
+Processes = Annotated[bool, typer.Option("--processes", help="Short for --target processes.")]
 
 
 def chosen_target(target: str | None, zookeeper: str | None, *, processes: bool) -> tuple[str, str]:
-    """Which one is meant, and at which ZooKeeper. Raises UserError."""
+    """The chosen target and ZooKeeper. Raises UserError."""
     if processes and target not in (None, PROCESSES):
         raise UserError(f"--processes: not with --target {target}")
     meant = PROCESSES if processes else target
@@ -47,17 +47,19 @@ def chosen_target(target: str | None, zookeeper: str | None, *, processes: bool)
 
 
 def target_words(target: str) -> list[str]:
-    """What says it again; `--zookeeper` says the others."""
+    """The options that repeat the choice; `--zookeeper` implies the other targets."""
     return ["--target", target] if target in OF_PROCESSES else []
 
 
 def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str) -> None:
-    """Whether it can be played with brokers as processes. Raises UserError."""
+    """Raises UserError if the scenario cannot run with brokers as processes."""
     from emulator.worlds.processes.broker_process import check_profile
 
     if zookeeper != EMBEDDED:
-        raise UserError(f"--target {target}: it has a ZooKeeper of its own, not {zookeeper}")
+        raise UserError(
+            f"--target {target} starts its own ZooKeeper: leave out --zookeeper {zookeeper}"
+        )
     if time_scale != 1:
-        raise UserError(f"--target {target}: time goes as it does (no --time-scale)")
+        raise UserError(f"--target {target} runs in real time: leave out --time-scale")
     for boot in loaded.boots:
         check_profile(loaded.running(boot.broker))

@@ -1,4 +1,4 @@
-"""Two traces that should be one, for people and for programs: the same, or where they part."""
+"""The first difference of two traces that should be identical, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Names = tuple[str, str]
 
 
 def difference_lines(compared: Compared, names: Names) -> Iterator[str]:
-    """What differs, with the events before it; `names` are what the two traces are called."""
+    """The first difference with the events before it; `names` are those of the two traces."""
     parting = compared.difference
     if parting is None:
         return
@@ -24,7 +24,7 @@ def difference_lines(compared: Compared, names: Names) -> Iterator[str]:
     for text in parting.before:
         yield f"  {'both':<10}{_line(text, parting)}"
     for name, side in zip(names, (parting.first, parting.second), strict=True):
-        line = "(nothing: its trace ends here)" if side is None else _line(side, parting)
+        line = "(end of the trace)" if side is None else _line(side, parting)
         yield f"  {name:<10}{line}"
 
 

@@ -1,7 +1,7 @@
-"""A run's ZooKeeper log for the eye and for programs: sessions by broker, payloads decoded.
+"""A run's ZooKeeper log as a table and as JSON: sessions by broker, payloads decoded.
 
-Owns how one transaction is told. The file format is `zk.real.txnlog`'s business, payloads are
-`zk.client.codec`'s; the trace is asked only whether the log is whole.
+Owns how a transaction is shown. `zk.real.txnlog` reads the file format, `zk.client.codec` the
+payloads; the trace only shows whether the log is complete.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ SIMULATED, EMBEDDED = "simulated", "embedded"
 
 
 @dataclass(frozen=True)
-class Log:
-    """All of one server's log, and whose sessions they are. `torn` says what is missing."""
+class TransactionLog:
+    """The log of one server, and the broker of each session. `torn` says what is missing."""
 
     folder: Path
     entries: list[Entry]
@@ -48,8 +48,8 @@ class Selection:
     session: int | None = None
     broker: int | None = None
 
-    def has(self, log: Log, entry: Entry) -> bool:
-        """Does this entry count?"""
+    def has(self, log: TransactionLog, entry: Entry) -> bool:
+        """Whether the selection includes this entry."""
         one = entry.transaction
         if self.session is not None and one.session_id != self.session:
             return False
@@ -63,7 +63,7 @@ class Selection:
 # -- reading --------------------------------------------------------------------------------------
 
 
-def read_run_log(run: str) -> Log:
+def read_run_log(run: str) -> TransactionLog:
     """The log of a run's own server. UserError: no such run, no log of it here, not readable."""
     directory = find_run(run)
     folder = RunDirectory(directory).zookeeper / LOG_FOLDER
@@ -74,7 +74,7 @@ def read_run_log(run: str) -> Log:
         if server != EMBEDDED:
             raise UserError(f"{directory}: the log of this run is with its server, {server}")
         if not any(folder.glob("log.*")):
-            raise UserError(f"{folder}: there is no log (the server wrote none, or it was removed)")
+            raise UserError(f"{folder}: no log (the server wrote none, or it was removed)")
         entries = list(read_log(folder))
         events = read_events(directory / TRACE)
         seen = max((it.zxid for it in events if isinstance(it, ZkTransaction)), default=0)
@@ -82,7 +82,7 @@ def read_run_log(run: str) -> Log:
         raise UserError(str(error)) from None
     except OSError as error:
         raise UserError(f"{error.filename}: {error.strerror}") from None
-    # A session is the broker's whose registration it created.
+    # A session belongs to the broker whose registration it created.
     owners = {}
     for entry in entries:
         for one in (entry.transaction, *entry.transaction.ops):
@@ -92,15 +92,16 @@ def read_run_log(run: str) -> Log:
     # A log is read up to its first broken record; the run knows how far the server went.
     last = entries[-1].transaction.zxid if entries else 0
     ends = f"it ends at zxid {last:#x}, the run saw {seen:#x}"
-    return Log(folder, entries, owners, f"{folder}: the log is torn: {ends}" if last < seen else "")
+    return TransactionLog(
+        folder, entries, owners, f"{folder}: the log is torn: {ends}" if last < seen else ""
+    )
 
 
 # -- payloads -------------------------------------------------------------------------------------
 
 
 def payload(path: str, data: bytes | None) -> object:
-    """What Kafka keeps in the znode of this path, as plain values; None where nothing is known of
-    it. Raises MalformedZNode."""
+    """The content of a znode as plain values; None for an unknown path. Raises MalformedZNode."""
     if data is None:
         return None
     decode = next((decode for fits, decode in _CODECS if fits(path)), None)
@@ -150,11 +151,11 @@ _CODECS: tuple[tuple[Callable[[str], object], Callable[[str, bytes], object]], .
 )
 
 
-# -- telling --------------------------------------------------------------------------------------
+# -- output ---------------------------------------------------------------------------------------
 
 
-def as_json_line(log: Log, entry: Entry) -> dict[str, object]:
-    """`zxid`, `at_ms`, `session`, `broker`, `cxid`, `op`, and what that operation has."""
+def as_json_line(log: TransactionLog, entry: Entry) -> dict[str, object]:
+    """`zxid`, `at_ms`, `session`, `broker`, `cxid`, `op`, and the fields of that operation."""
     one = entry.transaction
     return {
         "zxid": one.zxid,
@@ -193,7 +194,7 @@ def _decoded(one: Transaction) -> dict[str, object]:
     return {} if value is None else {"payload": value}
 
 
-def table(log: Log, chosen: Selection) -> Table:
+def log_table(log: TransactionLog, chosen: Selection) -> Table:
     """One row per transaction, the parts of a multi below it."""
     rows = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("zxid", "time (UTC)", "session", "operation"):
