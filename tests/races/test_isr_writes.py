@@ -120,7 +120,8 @@ def test_a_shrink_waits_for_an_expansion_of_the_same_partition(cluster: Cluster)
     cluster.until_seen(e.IsrUpdateStarted, change="shrink", from_isr=(1, 3, 2))
     cluster.until(lambda: len(cluster.isr_history()) >= 3)
     assert cluster.isr_history()[:2] == [(1, 3), (1, 3, 2)]
-    assert [one.zk_version for one in cluster.seen(e.IsrUpdated)] == [1, 2, 3]
+    # A busy machine may see a fourth, when the cut follower is back.
+    assert [one.zk_version for one in cluster.seen(e.IsrUpdated)][:3] == [1, 2, 3]
     assert cluster.seen(e.IsrUpdateRejected) == []
 
 
