@@ -140,10 +140,10 @@ def test_a_guard_of_both_sides_is_one_of_each(isr: Isr) -> None:
         (("--guard-b", "nonsense=off"), "isr: --guard nonsense=off: there is no guard nonsense; "),
         (
             ("--propagation", "rpc"),
-            "isr: --propagation rpc for both sides, and nothing else differs",
+            "isr: --propagation rpc: both sides are the same",
         ),
         (("--propagation-a", "rpc"), "isr: --propagation rpc: Kafka 2.6 has no propagation rpc"),
-        (("--seed", "x"), "isr: --seed x: a whole number is wanted"),
+        (("--seed", "x"), "isr: --seed x: not a whole number"),
         ((*LAGS, "--zookeeper", "nowhere"), "isr: --zookeeper nowhere: embedded, docker, sim"),
         ((*LAGS, "--out", "tried.yaml"), "isr: tried.yaml"),
         (("--seeds", "0"), "isr: Invalid value for '--seeds'"),

@@ -49,7 +49,7 @@ def test_what_no_play_won_is_shown_from_both_sides() -> None:
         "            exists /b",
         "      run   exists /b",
         "            exists /a",
-        "      the same, in another order",
+        "      the same entries in another order",
     ]
 
 

@@ -98,7 +98,7 @@ def test_a_run_that_ended_by_itself_has_to_end_the_same(isr: Isr) -> None:
     alter(lambda lines: lines.__delitem__(slice(-1, None)))
     code, out, _ = isr("replay", "latest")
     assert code == 1
-    assert "recorded  (nothing: its trace ends here)" in out
+    assert "recorded  (end of the trace)" in out
 
 
 def test_what_it_was_played_with_is_named_where_it_is_another_now(isr: Isr) -> None:

@@ -183,7 +183,7 @@ def test_a_progress_line_is_told_even_where_there_is_no_terminal(
         (["run", "nothing-like-it"], "there is no scenario nothing-like-it"),
         (["run", "brief-leg"], "did you mean brief-lag?"),
         (["run", "no/file.yaml"], "no/file.yaml: there is no such file"),
-        (["run", "tried.yaml", "--seed", "seven"], "--seed seven: a whole number is wanted"),
+        (["run", "tried.yaml", "--seed", "seven"], "--seed seven: not a whole number"),
         (["run", "tried.yaml", "--seed", "-1"], "--seed -1: between 0 and 2^64 - 1"),
         (["run", "tried.yaml", "--time-scale", "0"], "--time-scale"),
         (["run", "tried.yaml", "--time-scale", "501"], "501: ZooKeeper's tick of 500 ms would be"),

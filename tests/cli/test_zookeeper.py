@@ -190,9 +190,9 @@ def _no_trace(directory: Path) -> None:
     [
         ("simulated", None, "this run was simulated: no server wrote a log"),
         ("there:2181/a", None, "the log of this run is with its server, there:2181/a"),
-        ("embedded", _no_log, "there is no log"),
+        ("embedded", _no_log, ": no log ("),
         ("embedded", _garbage, "log.1: not a ZooKeeper transaction log of version 2"),
-        ("embedded", _no_trace, "line 1 is no trace header"),
+        ("embedded", _no_trace, "line 1 is not a trace header"),
     ],
 )
 def test_a_run_without_a_log_is_one_line(
