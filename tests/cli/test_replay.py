@@ -130,7 +130,7 @@ def _without_scenario(run: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (_live, "was played live (ZooKeeper embedded): only a run in virtual time repeats"),
+        (_live, "was played live (ZooKeeper embedded); only a run in virtual time repeats"),
         (_not_described, "run.json: cannot be read: No such file"),
         (_without_scenario, "scenario.yaml: cannot be read: No such file"),
     ],

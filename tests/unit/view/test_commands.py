@@ -67,8 +67,8 @@ def test_why_tells_the_story(isr: Isr, run: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("show", "nowhere"), "there is no run nowhere; runs/ has none"),
-        (("why", "nowhere", "orders-0@v1"), "there is no run nowhere; runs/ has none"),
+        (("show", "nowhere"), "there is no run nowhere; runs/ has no runs"),
+        (("why", "nowhere", "orders-0@v1"), "there is no run nowhere; runs/ has no runs"),
         (("show", "RUN", "--partition", "orders-7"), "orders-7: no such partition in this run;"),
         (("show", "RUN", "--partition", "orders"), "'orders' is not a partition: write it as"),
         (("show", "RUN", "--actor", "9"), "unknown actor '9': use controller, zookeeper, clients"),

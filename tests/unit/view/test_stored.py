@@ -46,8 +46,8 @@ def test_a_run_that_was_killed_is_what_it_wrote(run: Path) -> None:
     ("content", "says"),
     [
         (None, "not a run directory: it has no trace.ndjson"),
-        (b"", "line 1 is no trace header"),
-        (b"not json\n", "line 1 is no trace header"),
+        (b"", "line 1 is not a trace header"),
+        (b"not json\n", "line 1 is not a trace header"),
     ],
 )
 def test_what_is_no_run_is_said_in_one_line(
