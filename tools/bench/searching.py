@@ -96,7 +96,7 @@ def _whole() -> Figure:
         value=took_s,
         unit="s",
         scope=f"{_scope()}: {result.states:,} states, {result.transitions:,} transitions",
-        against=f"seconds for the published model's {beside:,} states",
+        reference=f"seconds for the published model's {beside:,} states",
         of=beside_s,
         most=MOST_S,
     )
