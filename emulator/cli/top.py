@@ -13,7 +13,7 @@ from emulator.cli.parts.options import ClusterZooKeeper, print_json
 from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
 from emulator.cli.tap import READY_MS, listen_at, with_host
 from emulator.scenario.errors import UserError
-from emulator.view.live.top_model import Look, views
+from emulator.view.live.top_model import SAME, UNKNOWN, Look, views
 from emulator.view.live.watch import Lookout
 from emulator.worlds.clients.metadata_query import MetadataQuery
 from zk.real.server import HOST, parse_address
@@ -41,7 +41,7 @@ def command(
     """Show a running cluster on the screen, as ZooKeeper, the controller and the brokers see it.
 
     Read-only; works with any Kafka that keeps its state in ZooKeeper. A broker's column is its
-    metadata cache: = agrees with ZooKeeper, · unknown.
+    metadata cache: = agrees with ZooKeeper, ? unknown.
 
     \b
       isr top --zookeeper 127.0.0.1:2181
@@ -59,8 +59,8 @@ def command(
                     {
                         "view": whose,
                         "state": state,
-                        "differs": text not in ("=", "·"),
-                        "known": text != "·",
+                        "differs": text not in (SAME, UNKNOWN),
+                        "known": text != UNKNOWN,
                     }
                     for whose, state, text in views(look, one)
                 ]

@@ -225,18 +225,21 @@ def test_watch_says_that_zookeeper_is_gone_and_goes_on_when_it_is_back(
             [*command, "--zookeeper", str(address)], stdout=subprocess.PIPE, text=True
         ) as process,
     ):
-        assert process.stdout is not None
-        told = (json.loads(line) for line in process.stdout)
-        assert next(told)["about"] == "controller"
-        server.stop()
-        lost = next(one for one in told if one["about"] == "ZooKeeper")
-        assert (lost["text"], lost["facts"]) == ("the connection is lost", {"up": False})
-        server.launch()
-        wait_until_ready(server.address)
-        back = next(one for one in told if one["about"] == "ZooKeeper")
-        assert (back["text"], back["facts"]) == ("connected", {"up": True})
-        process.send_signal(signal.SIGINT)
-        assert process.wait(PATIENCE_S) == 0
+        try:
+            assert process.stdout is not None
+            lines = (json.loads(line) for line in process.stdout)
+            assert next(lines)["about"] == "controller"
+            server.stop()
+            lost = next(one for one in lines if one["about"] == "ZooKeeper")
+            assert (lost["text"], lost["facts"]) == ("disconnected", {"up": False})
+            server.launch()
+            wait_until_ready(server.address)
+            back = next(one for one in lines if one["about"] == "ZooKeeper")
+            assert (back["text"], back["facts"]) == ("connected", {"up": True})
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()  # or a failure would wait for it
 
 
 @pytest.mark.live

@@ -293,4 +293,4 @@ def test_a_port_that_is_taken_and_a_server_that_is_killed() -> None:
     os.kill(about["pid"], signal.SIGKILL)
     _, err = process.communicate(timeout=30)
     assert process.returncode == 70
-    assert err == "isr: the ZooKeeper server has ended by itself (killed, or no memory)\n"
+    assert err == "isr: the ZooKeeper server has ended by itself (killed, or out of memory)\n"

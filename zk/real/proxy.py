@@ -425,7 +425,7 @@ class Proxies:
                 except OSError:
                     inward.close()  # nobody has that name, or the proxies were closed meanwhile
 
-            threading.Thread(target=join_by_name, daemon=True).start()
+            threading.Thread(target=join_by_name, name="zk-lookup", daemon=True).start()
 
     def _join(self, proxy: Proxy, inward: socket.socket, target: Target) -> None:
         """The client's connection and its twin, on its way to the server."""
