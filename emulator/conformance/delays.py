@@ -92,7 +92,7 @@ class StopWatch:
         self._written[partition, version] = self._last_written[partition] = op.t
         what, before = f"{partition} v{version}", bisect_right(self._actions, op.t)
         action = self._actions[before - 1] if before else 0
-        self.out[f"{what}: action to state write"] = op.t - action
+        self.out[f"{what}: stimulus to state write"] = op.t - action
         if op.broker is None:
             return
         decided = self._decided.get((partition, op.broker, decode_state(op.data).isr))

@@ -95,7 +95,7 @@ LONGEST_SENTENCE = 45
 
 OWN = ("tests/house/words.py", "tests/test_house.py", "CHANGELOG.md", "docs/adr/")
 # A recording is in the exchange format of the judge; it has a name for actions of its own.
-KEEPS = re.compile(r"stimulus_busy|^stimulus$|\"stimul(?:us|i)\"|`stimulus`")
+KEEPS = re.compile(r"stimulus to |stimulus_busy|^stimulus$|\"stimul(?:us|i)\"|`stimulus`")
 
 
 def names_are_of_the_field(house: House) -> Iterator[str]:

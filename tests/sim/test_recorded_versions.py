@@ -73,5 +73,5 @@ def test_what_the_version_had_not_is_noticed(name: str, chosen: VersionOptions, 
 def test_by_time_alone_the_laggard_leaves_later_than_it_did(chosen: VersionOptions) -> None:
     """Seven messages against three: by their number it left 3.6 s after it had stopped."""
     timings = judged(OLDER[0], chosen, seeds_max=1).timings
-    (left,) = [t for t in timings if t.what == "orders-0 v1: action to state write"]
+    (left,) = [t for t in timings if t.what == "orders-0 v1: stimulus to state write"]
     assert left.recorded_ms == 3649 and (left.min_ms or 0) > 5000

@@ -186,7 +186,7 @@ def test_a_typo_is_an_error(tmp_path: Path) -> None:
     code, said = run_pytest(tmp_path, TYPOS)
     assert (code, "5 failed" in said) == (1, True), said
     assert "hold at 'zookeper': did you mean zookeeper?" in said
-    assert "hold: there is no broker 9 (there are 1, 2, 3)" in said
+    assert "hold: unknown broker 9 (brokers: 1, 2, 3)" in said
     assert "hold: a zookeeper has no peer" in said
     assert said.count("IsrUpdated has no field brokr; did you mean broker?") >= 2
 
