@@ -83,7 +83,7 @@ class MixedCluster:
 
     def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
         words = ["--id", str(broker), "--zookeeper", str(self.server.address)]
-        words += ["--listen", "{}:{}".format(*self.reached(broker)), "--profile", profile]
+        words += ["--listen", "{}:{}".format(*self.address_of(broker)), "--profile", profile]
         words += ["--data", str(self.folder / f"data-{broker}"), "--trace", str(self.folder)]
         for key, value in SETTINGS.items():
             words += ["--set", f"{key}={value}"]
@@ -94,7 +94,7 @@ class MixedCluster:
     def process(self, broker: int) -> LocalBroker:
         return LocalBroker(broker, [], self.folder / f"broker-{broker}.log")
 
-    def reached(self, broker: int) -> tuple[str, int]:
+    def address_of(self, broker: int) -> tuple[str, int]:
         if broker == REAL:
             return HOST, self.real.port
         return HOST, int(self.reserved[broker].getsockname()[1])
@@ -102,7 +102,7 @@ class MixedCluster:
     # -- what it is --------------------------------------------------------------------------------
 
     def metadata(self, broker: int) -> MetadataResponse:
-        return metadata([self.reached(broker)], 10)
+        return metadata([self.address_of(broker)], 10)
 
     def partition(self, broker: int, topic: str) -> PartitionState:
         states = self.metadata(broker).partitions
@@ -133,7 +133,7 @@ class MixedCluster:
         )
 
     def create(self, topic: str, *replicas: int) -> None:
-        servers = [self.reached(broker) for broker in (1, 2, REAL)]
+        servers = [self.address_of(broker) for broker in (1, 2, REAL)]
         answer = ask_controller(servers, CreateTopicsRequest(topic, (replicas,), ()), 30)
         assert answer.error.name == "NONE", answer
 
@@ -141,7 +141,7 @@ class MixedCluster:
         """Five records that every member of the ISR has when they are acknowledged."""
         data = filled(5, 500, 0)
         records = ProducePartition(TopicPartition(topic, 0), 5, len(data), data)
-        answer = send_request(self.reached(leader), ProduceRequest(-1, 10_000, (records,)), 20)
+        answer = send_request(self.address_of(leader), ProduceRequest(-1, 10_000, (records,)), 20)
         assert isinstance(answer, ProduceResponse)
         result = answer.partitions[0]
         assert (result.error.name, result.base_offset) == ("NONE", base_offset)
