@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.house import rules
+from tests.house import rules, words
 from tests.house.files import House, read_house
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -154,6 +154,25 @@ SAMPLES: dict[Rule, tuple[Files, list[str], Files]] = {
             "emulator/cli/run.py": "a = Option(help='as slow-one')\nz = 'flapping'  # KAFKA-12\n",
         },
     ),
+    words.names_are_of_the_field: (
+        {"emulator/x.py": "def tell(whom): ...\n", "zk/x.py": "class X:\n    _asked = 1\n"},
+        ["emulator/x.py:1 `tell`", "emulator/x.py:1 `whom`", "zk/x.py:2 `_asked`"],
+        {"emulator/x.py": "def request(broker): ...\n", "tests/x.py": "asked = 1\n"},
+    ),
+    words.texts_are_plain: (
+        {
+            X: '"""The leader is told."""\n# It makes it anew.\nx = "whoever asks"\n',
+            "docs/a.md": "It stands still.\n",
+            "scenarios/a.yaml": "about: nobody's\n",
+        },
+        [f"{X}:1 `is told`", f"{X}:2 `anew`", f"{X}:3 `whoever`", "a.md:1 `stands", "a.yaml:1"],
+        {X: HEAD, "docs/adr/1.md": "It is told.\n", "docs/spec/a.md": "It stands still.\n"},
+    ),
+    words.sentences_are_short: (
+        {"docs/a.md": "word " * 30 + "word\n" + "word " * 30 + "word.\n"},
+        ["docs/a.md 62 words"],
+        {"docs/a.md": "word " * 30 + "word. " + "word " * 30 + "word.\n| " + "word " * 99 + "|\n"},
+    ),
 }
 
 
@@ -195,10 +214,10 @@ def test_the_project_is_read_at_all(house: House) -> None:
 
 
 def test_every_rule_has_its_samples() -> None:
-    """A rule is a public function of rules.py which takes a house."""
+    """A rule is a public function of rules.py which takes a house, or one of words.RULES."""
     takes_a_house = {
         name
         for name, value in vars(rules).items()
         if getattr(value, "__annotations__", {}).get("house") is House
     }
-    assert takes_a_house == {named(rule) for rule in SAMPLES}
+    assert takes_a_house | set(map(named, words.RULES)) == set(map(named, SAMPLES))

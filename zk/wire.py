@@ -1,7 +1,7 @@
 """The port between a broker's ZooKeeper client and a ZooKeeper service, real or modelled.
 
 One `Session` object is one ZooKeeper session of one process: never reused after it expired. All
-call-backs are made on the thread (kernel) that owns the broker, in the order that ZooKeeper
+callbacks are made on the thread (kernel) that owns the broker, in the order that ZooKeeper
 guarantees: a client sees a watch event before it can read the data that fired it. Nothing here
 knows brokers, controllers or traces.
 
@@ -35,7 +35,7 @@ Call = TypeVar("Call", bound=Callable[..., object])
 
 
 def labelled(label: str) -> Callable[[Call], Call]:
-    """Declare what a call-back on a lane is called where what happens next is chosen. Schedules
+    """Declare what a callback on a lane is called where what happens next is chosen. Schedules
     keep the label in their files, so it stays when the function is renamed."""
 
     def declare(call: Call) -> Call:
@@ -98,7 +98,7 @@ class Session(Protocol):
         ...
 
     def abandon(self) -> None:
-        """The process died: its sockets close, nothing is sent, no call-back is made any more."""
+        """The process died: its sockets close, nothing is sent, no callback is made any more."""
         ...
 
 

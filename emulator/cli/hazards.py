@@ -137,26 +137,28 @@ def _show(
         console.print(
             render_lanes(
                 side.events,
-                partition=next((one.topic_partition for one in side.wanted if one.partition), None),
+                partition=next(
+                    (one.topic_partition for one in side.matching if one.partition), None
+                ),
                 from_us=max(0, first - AROUND_US),
                 to_us=last + AROUND_US,
                 marked=marked,
                 width=width,
             )
         )
-    if not cured and not side.as_wanted:
-        missing = sorted(set(entry.violates) - {one.invariant for one in side.wanted})
+    if not cured and not side.is_as_expected:
+        missing = sorted(set(entry.violates) - {one.invariant for one in side.matching})
         console.print(Text(f"NOT REPRODUCED   {', '.join(missing)} held", "bold red"))
     # Each invariant once, as it was broken first.
     broken: dict[str, Broken] = {}
-    for one in side.wanted:
+    for one in side.matching:
         broken.setdefault(one.invariant, _nameless(one))
     print_violations(console, list(broken.values()), list(side.events))
     for judged in side.expectations:
         if not judged.held:
             line = Text.assemble(("NOT HELD", "bold red"), f"  {judged.text}   {judged.seen}")
             console.print(line)
-    if cured and side.as_wanted:
+    if cured and side.is_as_expected:
         console.print(Text.assemble(("held    ", "green"), "  no invariant is violated"))
     if cured and entry.cure.because:
         console.print(f"          {entry.cure.because}")

@@ -18,7 +18,7 @@ from emulator.forensics.findings import Findings, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
 from emulator.runs.run_directory import find_run
 from emulator.trace.events import ActionApplied, AnyEvent
-from emulator.view.report_page import Found, ReportPage, Section, render_report
+from emulator.view.report_page import Diagnosis, ReportPage, Section, render_report
 from emulator.view.stored import StoredRun, open_run
 
 SHOWN = 200
@@ -110,7 +110,7 @@ def _page(
         facts=[f"broker {n}: Kafka {one.version or '?'}" for n, one in brokers],
         about=[" ".join(line.split()) for line in origin],
         diagnoses=[
-            Found(
+            Diagnosis(
                 one.name, _span(one.from_us, one.to_us, clock), f"{one.seen}; {one.ended}", one.cure
             )
             for one in findings.diagnoses

@@ -33,6 +33,17 @@ Lanes: TypeAlias = dict[str, list[Timed]]
 Part: TypeAlias = tuple[int, str]
 """A point and a key of it, or `DELAYS` and the name of a delay."""
 
+CRITERIA = {
+    1: "state history",
+    2: "notifications",
+    3: "controllers",
+    4: "control requests",
+    5: "ISR decisions",
+    6: "ZooKeeper requests",
+    7: "producer results",
+}
+"""The names that people read, by point."""
+
 DELAYS = 0
 """Stands for delays where others are numbers of points."""
 

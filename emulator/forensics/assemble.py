@@ -23,7 +23,7 @@ from zk.real.txnlog import Entry
 
 E = TypeVar("E", bound=AnyEvent)
 
-DONE, ASKED, APPLIED, SAID, TOLD = range(5)
+ACTIONS, REQUESTS, TRANSACTIONS, BROKER_LOGS, CLIENT_RESULTS = range(5)
 
 
 class Source(msgspec.Struct):
@@ -66,7 +66,7 @@ def applied(entries: Iterable[Entry], client_of: Callable[[int], str]) -> Source
         for op in event.ops:
             if op.op == "delete" and (op.path or "").startswith(_NOTIFICATION):
                 maker.emit(e.IsrChangeCleared, event.broker, (op.path,))
-    return Source(APPLIED, maker.events)
+    return Source(TRANSACTIONS, maker.events)
 
 
 def owners(entries: Iterable[Entry]) -> dict[int, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.forensics.assemble import SAID, Source, add_moments, applied, assemble, owners
+from emulator.forensics.assemble import BROKER_LOGS, Source, add_moments, applied, assemble, owners
 from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
 from emulator.forensics.reading import Reading, read_folder
 from emulator.forensics.record import profile_of
@@ -142,7 +142,7 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
             if isinstance(event, e.BrokerStarting):
                 changed["profile"] = profile
             corrected.append(msgspec.structs.replace(event, **changed))
-        sources.append(Source(SAID, corrected))
+        sources.append(Source(BROKER_LOGS, corrected))
     if not entries:
         sources.append(requested_states(sources))
     return sources, clocks

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, write_recording
 from emulator.forensics.assemble import (
-    ASKED,
-    DONE,
-    SAID,
-    TOLD,
+    ACTIONS,
+    BROKER_LOGS,
+    CLIENT_RESULTS,
+    REQUESTS,
     Maker,
     Source,
     applied,
@@ -117,10 +117,10 @@ def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
         observer.on_request(request.at_us, request.client, request.request)
     sources = [
         _done(notes, profile_of(cluster.release.version)),
-        Source(ASKED, observed.events),
+        Source(REQUESTS, observed.events),
         transactions,
         *(
-            Source(SAID, [event for event in account.events if not _is_known_better(event)])
+            Source(BROKER_LOGS, [event for event in account.events if not _is_known_better(event)])
             for account in (logs.accounts.values() if logs else ())
         ),
         _registered(notes, transactions),
@@ -145,7 +145,7 @@ def _done(notes: RunNotes, profile: str) -> Source:
             maker.emit(e.BrokerExited, process.broker)
         maker.emit(e.ProcessStateChanged, process.broker, process.state)
     maker.events.sort(key=lambda event: event.t)
-    return Source(DONE, maker.events)
+    return Source(ACTIONS, maker.events)
 
 
 def _when(notes: RunNotes, action: ActionRecord) -> int:
@@ -194,7 +194,7 @@ def _registered(notes: RunNotes, transactions: Source) -> Source:
                 launched.remove((mine[0], broker))
                 maker.at_us = event.t
                 maker.emit(e.BrokerRegistered, broker, event.zxid)
-    return Source(SAID, maker.events)
+    return Source(BROKER_LOGS, maker.events)
 
 
 def _client_results(notes: RunNotes) -> Source:
@@ -210,4 +210,4 @@ def _client_results(notes: RunNotes) -> Source:
         what = (read.client, partition, read.from_offset, read.to_offset, read.hw)
         maker.emit(e.RecordsConsumed, 0, *what)
     maker.events.sort(key=lambda event: event.t)
-    return Source(TOLD, maker.events)
+    return Source(CLIENT_RESULTS, maker.events)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from emulator.forensics.assemble import SAID, Maker, Source
+from emulator.forensics.assemble import BROKER_LOGS, Maker, Source
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
@@ -45,4 +45,4 @@ def requested_states(sources: Iterable[Source]) -> Source:
                         )
                 for gone in getattr(event, "removed", ()):
                     newest.pop(gone, None)
-    return Source(SAID, maker.events)
+    return Source(BROKER_LOGS, maker.events)

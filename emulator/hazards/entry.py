@@ -85,16 +85,16 @@ def _number(name: str) -> tuple[str, int, str]:
     return kind, int(number or 0), more
 
 
-def find(asked: str) -> Entry:
+def find(name: str) -> Entry:
     """By name or by another of its tickets, however it is written. UserError."""
-    wanted = asked.lower()
+    lowered = name.lower()
     for entry in catalogue().values():
-        if wanted == entry.name.lower():
+        if lowered == entry.name.lower():
             return entry
     for entry in catalogue().values():
-        if wanted in (other.lower() for other in entry.also):
+        if lowered in (other.lower() for other in entry.also):
             return entry
-    raise UserError(f"there is no hazard {asked}; {instead_of(asked, catalogue())}")
+    raise UserError(f"there is no hazard {name}; {instead_of(name, catalogue())}")
 
 
 def read_entry(path: Path) -> Entry:

@@ -81,13 +81,13 @@ class Schedule:
         except UserError:
             return False
         breaks_more = not {one.invariant for one in side.violations} <= self._breaks
-        if not side.as_wanted or breaks_more:
+        if not side.is_as_expected or breaks_more:
             return False
         if not side.expectations:
             return True
         # An expectation may fail because too little is left to meet it: then the cure fails too.
         cured = loads(text, entry.name, sets=cure.sets, chosen=cure.chosen)
-        return play_side_in_memory(entry, cured=True, scenario=cured).as_wanted
+        return play_side_in_memory(entry, cured=True, scenario=cured).is_as_expected
 
 
 def needless(entry: Entry) -> list[str]:

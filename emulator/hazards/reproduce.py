@@ -33,15 +33,15 @@ Verdict = Literal["held", "not held", "unknown"]
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One play, judged: safety while it went on, liveness at its end. `wanted`: the violations that
-    speak of the hazard; `expectations`: what the scenario wants of a healthy cluster; `as_wanted`:
-    what has to break broke, or (with the cure) nothing did; `late`: a live kernel ran too late to
-    say."""
+    """One play, judged: safety while it went on, liveness at its end. `matching`: the violations
+    that the hazard causes. `expectations`: what the scenario wants of a healthy cluster.
+    `is_as_expected`: everything that has to break broke, or (with the cure) nothing did. `late`: a
+    live kernel ran too late to say."""
 
     violations: tuple[Broken, ...]
-    wanted: tuple[Broken, ...]
+    matching: tuple[Broken, ...]
     expectations: tuple[Judged, ...]
-    as_wanted: bool
+    is_as_expected: bool
     late: bool
     wall_ms: int
     events: Sequence[AnyEvent]
@@ -51,12 +51,12 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     def verdict(self) -> Verdict:
         if self.late:
             return "unknown"
-        return "held" if self.as_wanted else "not held"
+        return "held" if self.is_as_expected else "not held"
 
     @property
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """What is wrong, in words: each invariant once."""
-        broken = {one.invariant: one for one in reversed(self.wanted)}
+        broken = {one.invariant: one for one in reversed(self.matching)}
         sentences = [f"{one.invariant}: {one.text}" for one in broken.values()]
         return sentences[::-1] + [
             f"{one.text} ({one.seen})" for one in self.expectations if not one.held
@@ -67,17 +67,17 @@ def _judged(entry: Entry, played: Played, began_s: float, *, cured: bool) -> Sid
     violations, summary = (*played.broken, *played.lacking), played.summary
     expected = [one.held for one in summary.expectations]
     if cured:
-        wanted = [one for one in violations if one.invariant not in entry.tolerates]
-        as_wanted = not wanted and False not in expected
+        matching = [one for one in violations if one.invariant not in entry.tolerates]
+        is_as_expected = not matching and False not in expected
     else:
-        wanted = [one for one in violations if one.invariant in entry.violates]
-        broken = {one.invariant for one in wanted}
-        as_wanted = broken == set(entry.violates) and all(held is False for held in expected)
+        matching = [one for one in violations if one.invariant in entry.violates]
+        broken = {one.invariant for one in matching}
+        is_as_expected = broken == set(entry.violates) and all(held is False for held in expected)
     return Side(
         violations=violations,
-        wanted=tuple(wanted),
+        matching=tuple(matching),
         expectations=tuple(summary.expectations),
-        as_wanted=as_wanted,
+        is_as_expected=is_as_expected,
         late=summary.kernel_was_late,
         wall_ms=int((time.monotonic() - began_s) * 1000),
         events=played.events,
@@ -133,7 +133,7 @@ def marks(side: Side) -> dict[int, str]:
     up_us, actions_us = _actions_us(side)
     began_us = min(actions_us, default=up_us)
     marked: dict[int, str] = {}
-    for one in side.wanted:
+    for one in side.matching:
         seq = max(one.facts)
         if seq < 0 or side.events[seq].t < began_us:
             seq = len(side.events) - 1

@@ -41,7 +41,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
     live: Live | None = None
 
     @property
-    def as_wanted(self) -> bool:
+    def is_as_expected(self) -> bool:
         return self.reproduced and self.cured
 
     @property
@@ -64,6 +64,6 @@ def seen() -> dict[str, Seen]:
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Seen])
 
 
-def keep(found: dict[str, Seen]) -> None:
+def keep(records: dict[str, Seen]) -> None:
     """Write it down."""
-    FILE.write_bytes(msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n")
+    FILE.write_bytes(msgspec.json.format(msgspec.json.encode(records), indent=1) + b"\n")

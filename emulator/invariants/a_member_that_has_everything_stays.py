@@ -13,7 +13,7 @@ LATELY_US = 400_000
 these ago, and since then came to where the leader was one of these ago, was caught up within the
 lag time by every rule since 0.10.2."""
 
-Led = tuple[TopicPartition, int]
+Leadership = tuple[TopicPartition, int]
 """A partition, and who takes itself for its leader."""
 
 
@@ -33,13 +33,13 @@ class AMemberThatHasEverythingStays(Invariant):
 
     def begin(self) -> None:
         """By leader: nobody fetches from one that was deposed and does not know it yet."""
-        self._ends: dict[Led, deque[tuple[int, int]]] = {}
-        self._fetches: dict[tuple[Led, int], deque[tuple[int, int, int]]] = {}
+        self._ends: dict[Leadership, deque[tuple[int, int]]] = {}
+        self._fetches: dict[tuple[Leadership, int], deque[tuple[int, int, int]]] = {}
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        led = event.partition, event.broker
-        self._ends[led] = deque([(event.t, event.leo)])
-        for key in [key for key in self._fetches if key[0] == led]:
+        leadership = event.partition, event.broker
+        self._ends[leadership] = deque([(event.t, event.leo)])
+        for key in [key for key in self._fetches if key[0] == leadership]:
             del self._fetches[key]
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
@@ -80,7 +80,7 @@ class AMemberThatHasEverythingStays(Invariant):
         was_there = any(since - LATELY_US <= at <= since for at, _, _ in fetches)
         return was_there and one.leo >= self._end_at((event.partition, event.broker), since)
 
-    def _end_at(self, led: Led, at_us: int) -> int:
+    def _end_at(self, leadership: Leadership, at_us: int) -> int:
         """The leader's log end then; without end where nobody knows any more."""
-        earlier = [leo for at, leo in self._ends.get(led, ()) if at <= at_us]
+        earlier = [leo for at, leo in self._ends.get(leadership, ()) if at <= at_us]
         return earlier[-1] if earlier else 1 << 62

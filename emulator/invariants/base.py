@@ -151,8 +151,8 @@ def check(events: Iterable[AnyEvent], *, liveness: bool = False) -> list[Violati
 def chain_of(events: Sequence[AnyEvent], seq: int) -> list[AnyEvent]:
     """What led to an event, the first cause first and the event itself last; the nearest
     CHAIN_MAX."""
-    found: list[AnyEvent] = []
-    while 0 <= seq < len(events) and len(found) < CHAIN_MAX:
-        found.append(events[seq])
+    chain: list[AnyEvent] = []
+    while 0 <= seq < len(events) and len(chain) < CHAIN_MAX:
+        chain.append(events[seq])
         seq = events[seq].cause
-    return found[::-1]
+    return chain[::-1]

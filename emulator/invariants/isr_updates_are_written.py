@@ -28,8 +28,8 @@ class IsrUpdatesAreWritten(Invariant):
         for state in reversed(self.state.partitions.of(event.partition).states):
             if state.version > event.zk_version:
                 continue
-            there = state.leader, state.leader_epoch, state.isr
-            if state.version == event.zk_version and there != (
+            written = state.leader, state.leader_epoch, state.isr
+            if state.version == event.zk_version and written != (
                 event.broker,
                 event.leader_epoch,
                 event.isr,

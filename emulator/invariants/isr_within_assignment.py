@@ -37,15 +37,15 @@ class IsrWithinAssignment(Invariant):
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
-            found = _TOPIC.fullmatch(op.path or "")
-            if found is None or op.op not in ("create", "setData") or op.code:
+            match = _TOPIC.fullmatch(op.path or "")
+            if match is None or op.op not in ("create", "setData") or op.code:
                 continue
             try:
                 topic = msgspec.json.decode(op.data or "", type=_Topic)
             except msgspec.DecodeError:
                 continue
             for number, replicas in topic.partitions.items():
-                name = TopicPartition(found[1], int(number))
+                name = TopicPartition(match[1], int(number))
                 self._assigned[name] = replicas, event.seq
 
     def _written(self, partition: Partition, state: State) -> None:

@@ -30,14 +30,14 @@ class LogsAgree(Invariant):
         if committed is None:
             return
         last = min(event.hw, committed.log.leo) - 1
-        here = self.state.logs.of(event.partition, event.broker).epoch_at(last)
-        there = committed.log.epoch_at(last)
-        if here is not None and there is not None and here != there:
+        own_epoch = self.state.logs.of(event.partition, event.broker).epoch_at(last)
+        committed_epoch = committed.log.epoch_at(last)
+        if own_epoch is not None and committed_epoch is not None and own_epoch != committed_epoch:
             self.violated(
                 LogsDiffer(
-                    here,
+                    own_epoch,
                     last,
-                    there,
+                    committed_epoch,
                     facts=(committed.seq, event.seq),
                     partition=event.partition,
                     broker=event.broker,

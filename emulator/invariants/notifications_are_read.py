@@ -66,7 +66,7 @@ class NotificationsAreRead(Invariant):
 
 def _partitions(data: str | None) -> tuple[TopicPartition, ...]:
     try:
-        found = msgspec.json.decode(data or "", type=_Notification)
+        notification = msgspec.json.decode(data or "", type=_Notification)
     except msgspec.DecodeError:
         return ()
-    return tuple(TopicPartition(p.topic, p.partition) for p in found.partitions)
+    return tuple(TopicPartition(p.topic, p.partition) for p in notification.partitions)

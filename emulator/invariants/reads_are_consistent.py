@@ -62,9 +62,14 @@ class ReadsAreConsistent(Invariant):
         committed = self.state.committed.of(name)
         if last < 0 or committed is None:
             return
-        here, there = self.state.logs.of(name, broker).epoch_at(last), committed.log.epoch_at(last)
-        if here is not None and there is not None and here != there:
+        own_epoch, committed_epoch = (
+            self.state.logs.of(name, broker).epoch_at(last),
+            committed.log.epoch_at(last),
+        )
+        if own_epoch is not None and committed_epoch is not None and own_epoch != committed_epoch:
             facts = seq, event.seq
             self.violated(
-                AnotherRecord(last, here, by, there, facts=facts, partition=name, broker=broker)
+                AnotherRecord(
+                    last, own_epoch, by, committed_epoch, facts=facts, partition=name, broker=broker
+                )
             )

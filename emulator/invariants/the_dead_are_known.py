@@ -25,9 +25,9 @@ class TheDeadAreKnown(Invariant):
     def on_broker_change(self, event: e.BrokerChange) -> None:
         """Who is new again was gone; was that told?"""
         for broker in (*event.added, *event.bounced):
-            controller, since, seq, told = self._gone.pop(broker, (0, 0, -1, frozenset()))
+            controller, since, seq, informed = self._gone.pop(broker, (0, 0, -1, frozenset()))
             lives = self._others_live(event)
-            if controller == event.broker and event.t - since > SOON_US and lives and not told:
+            if controller == event.broker and event.t - since > SOON_US and lives and not informed:
                 dead_s = (event.t - since) / 1e6
                 self.violated(UnannouncedDeath(dead_s, facts=(seq, event.seq), broker=broker))
         for broker in event.deleted:
@@ -43,6 +43,6 @@ class TheDeadAreKnown(Invariant):
         self._gone.clear()
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        for broker, (controller, since, seq, told) in self._gone.items():
+        for broker, (controller, since, seq, informed) in self._gone.items():
             if event.sender == controller and broker not in event.live_brokers:
-                self._gone[broker] = controller, since, seq, told | {event.broker}
+                self._gone[broker] = controller, since, seq, informed | {event.broker}

@@ -25,7 +25,7 @@ class UpdatesTellSomethingNew(Invariant):
 
     def begin(self) -> None:
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
-        self._told: dict[int, dict[object, tuple[object, int]]] = {}
+        self._known: dict[int, dict[object, tuple[object, int]]] = {}
         self._copies: set[int] = set()
         self._queued_by: dict[int, int] = {}
         """By the request that a send thread wrote: the event that led to its being queued."""
@@ -37,7 +37,7 @@ class UpdatesTellSomethingNew(Invariant):
 
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
         """Who is new is told everything."""
-        self._told.pop(event.broker, None)
+        self._known.pop(event.broker, None)
         self._live.pop(event.broker, None)
 
     def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
@@ -52,18 +52,18 @@ class UpdatesTellSomethingNew(Invariant):
                 self._deleted[event.broker] = event
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        told = self._told.setdefault(event.broker, {})
+        known = self._known.setdefault(event.broker, {})
         queued_by = self._queued_by.pop(event.cause, event.cause)
         brokers = event.sender_epoch, tuple(sorted(event.live_brokers))
         same = self._live.get(event.broker) == brokers
-        new = [s for s in event.states if told.get(s.partition, (None, -1))[0] != s]
+        new = [s for s in event.states if known.get(s.partition, (None, -1))[0] != s]
         if event.broker in self._copies:
             self._copies.discard(event.broker)
         elif same and len(event.states) >= MANY and not new and self._woken(event, queued_by):
-            facts = max(told[s.partition][1] for s in event.states), event.seq
+            facts = max(known[s.partition][1] for s in event.states), event.seq
             self.violated(NothingNew(len(event.states), facts=facts, broker=event.broker))
         self._live[event.broker] = brokers
-        told.update({s.partition: (s, event.seq) for s in event.states})
+        known.update({s.partition: (s, event.seq) for s in event.states})
 
     def _woken(self, event: e.MetadataCacheUpdated, queued_by: int) -> bool:
         """The deletion is older than what queued the update. When it was sent says nothing: a send

@@ -45,17 +45,17 @@ class Hold:
         with its present cause. The first call is what is held itself: when it runs, nothing waits
         here any more.
         """
-        action = self.lane.callback(call, self._kernel.cause)
+        callback = self.lane.callback(call, self._kernel.cause)
         if self.released:
-            self._kernel.make_ready(action)
+            self._kernel.make_ready(callback)
         else:
-            self._behind.append(action)
+            self._behind.append(callback)
 
     def release(self) -> None:
         """Release what is held; a paused process gets it when it resumes."""
         self.released = True
         standing: list[Runnable] = [*self._tasks, *self._behind]
-        # Tasks before call-backs: a thread that was held is before what queued behind it.
+        # Tasks before callbacks: a thread that was held is before what queued behind it.
         for item in standing:
             self._kernel.make_ready(item)
         self._tasks.clear()

@@ -3,7 +3,7 @@
 A *task* is one Kafka thread: a coroutine that awaits only the primitives of `sync`. A *process* is
 one broker's (or server's) operating-system process: it can be paused (SIGSTOP: nothing of it runs,
 what falls due waits), resumed, and crashed (its tasks are parked for ever; a dead JVM runs no
-`finally`). A *lane* is a thread of plain call-backs.
+`finally`). A *lane* is a thread of plain callbacks.
 
 Between two awaits nothing else runs. Time is integer microseconds. What is ready goes first come
 first served; after a resume, each thread wakes after a drawn delay, because the operating system
@@ -35,7 +35,7 @@ BASE_MS = 1_000_000_000
 
 
 class Callback(msgspec.Struct, eq=False):
-    """One call-back of a lane; also a timer that can be called off. A struct, since every message
+    """One callback of a lane; also a timer that can be called off. A struct, since every message
     makes several."""
 
     _lane: Lane
@@ -269,7 +269,7 @@ class Process:
         return self.kernel.spawn(self, thread, body)
 
     def lane(self, thread: str) -> Lane:
-        """A thread of call-backs of this process."""
+        """A thread of callbacks of this process."""
         return Lane(self, thread)
 
 
@@ -388,7 +388,11 @@ class Lane:
         kernel.post(Callback(self, callback, kernel.cause, self.process, self.thread))
 
     def call_later(self, delay_us: int, callback: Callable[[], object]) -> Callback:
-        return self.call_at(self._kernel.now + delay_us, callback)
+        # Not through `call_at`: half of all timers are set here, and none lies in the past.
+        kernel = self._kernel
+        timer = Callback(self, callback, kernel.cause, self.process, self.thread)
+        kernel.call_at(kernel.now + delay_us, timer)
+        return timer
 
     def call_at(self, at_us: int, callback: Callable[[], object]) -> Callback:
         """Run it at `at_us` of the world's clock, or as soon as the process runs after that."""
@@ -405,6 +409,7 @@ class Kernel:
         self, sink: Sink, clock: Clock | None = None, wake_up: WakeUpDelays | None = None
     ) -> None:
         self.sink = sink
+        self._emitters: dict[int, Callable[..., None]] = {}
         self.clock: Clock = clock or VirtualClock()
         self._virtual = isinstance(self.clock, VirtualClock)
         self.wake_up: WakeUpDelays = wake_up or NoDelays()
@@ -435,7 +440,10 @@ class Kernel:
 
     def emit(self, event_type: Callable[..., Event], broker: int, *fields: object) -> None:
         """Put an event on the trace; it becomes the cause of what this thread does next."""
-        self.emitter(broker)(event_type, *fields)
+        emit = self._emitters.get(broker)
+        if emit is None:
+            emit = self._emitters[broker] = self.emitter(broker)
+        emit(event_type, *fields)
 
     def emitter(self, broker: int) -> Callable[..., None]:
         """`emit` for one broker: a closure, since a broker emits most of a run's events."""
@@ -505,7 +513,7 @@ class Kernel:
         if process.running and process.sluggish_until > self.now:
             at = item.not_before(self.now + process.wake_delay(item.thread))
             self.call_at(at, item)
-        # Other call-backs of its lane have been put off: it must not overtake them.
+        # Other callbacks of its lane have been put off: it must not overtake them.
         elif process.ordered_until >= self.now and item.is_behind():
             self.call_at(item.not_before(self.now), item)
         elif process.running:

@@ -53,12 +53,12 @@ class _Links:
         self._hosts = hosts
 
     def __getattr__(self, name: str) -> Any:
-        return partial(self._ask, name)
+        return partial(self._check, name)
 
-    def _ask(self, name: str, broker: int, peer: object = None, *rest: object) -> None:
+    def _check(self, name: str, broker: int, peer: object = None, *parameters: object) -> None:
         ends = [broker, peer] if isinstance(peer, int) and name not in _OF_ONE_BROKER else [broker]
         for end in ends:
-            getattr(self._hosts[end].links, name)(broker, peer, *rest)
+            getattr(self._hosts[end].links, name)(broker, peer, *parameters)
 
 
 _OF_ONE_BROKER = ("limit_bandwidth", "unplug", "plug_in")

@@ -85,13 +85,15 @@ class Cluster:
         return partition
 
 
-def read_cluster(document: Item, item: Item | None, version: Version, given: Settings) -> Cluster:
+def read_cluster(
+    document: Item, item: Item | None, version: Version, overrides: Settings
+) -> Cluster:
     """The section `cluster`; `given` are the settings of the command line, which win."""
     keys = item.mapping(_CLUSTER_KEYS) if item else {}
     config = keys.get("config")
-    settings = {**broker_settings(config), **given}
+    settings = {**broker_settings(config), **overrides}
     profile = version.of(version.profile)
-    check_values(profile, settings, config or item or document, given)
+    check_values(profile, settings, config or item or document, overrides)
     cluster = Cluster(
         boots=_boots(keys.get("brokers"), keys.get("first")),
         settings=settings,
@@ -143,16 +145,16 @@ def _ids(item: Item) -> list[int]:
 
 def _zookeeper(item: Item | None) -> ZooKeeperSettings:
     ms = dict(_ZOOKEEPER_KEYS)
-    given = item.mapping((*_ZOOKEEPER_KEYS, _SERVERS)) if item else {}
+    keys = item.mapping((*_ZOOKEEPER_KEYS, _SERVERS)) if item else {}
     servers = 1
-    if _SERVERS in given:
-        count = given.pop(_SERVERS)
+    if _SERVERS in keys:
+        count = keys.pop(_SERVERS)
         servers = count.whole()
         if not 1 <= servers <= SERVERS_MAX:
             count.fail(f"1 to {SERVERS_MAX} servers")
-    for key, value in given.items():
-        ms[key], rest = divmod(value.duration(), 1000)
-        if rest or ms[key] < 1:
+    for key, value in keys.items():
+        ms[key], remainder = divmod(value.duration(), 1000)
+        if remainder or ms[key] < 1:
             value.fail("whole milliseconds, at least 1ms")
     if item is not None and ms["min_session"] > ms["max_session"]:
         item.fail("min_session is above max_session")

@@ -55,19 +55,19 @@ class Item:
         """Keys to values; each key once, and (where `allowed` is given) one of those."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"a mapping is wanted, not {self._kind()}")
-        found: dict[str, Item] = {}
+        items: dict[str, Item] = {}
         for key_node, value_node in self.node.value:
             if not isinstance(key_node, yaml.ScalarNode):
                 Item(self.file, key_node, self.key).fail("a key is a plain word")
             key = str(key_node.value)
             child = Item(self.file, value_node, f"{self.key}.{key}" if self.key else key)
             at_key = Item(self.file, key_node, child.key)
-            if key in found:
-                at_key.fail(f"is there twice, first on line {found[key].line}")
+            if key in items:
+                at_key.fail(f"is there twice, first on line {items[key].line}")
             if allowed is not None and key not in allowed:
                 at_key.fail(f"there is no such key; {instead_of(key, allowed)}")
-            found[key] = child
-        return found
+            items[key] = child
+        return items
 
     def items(self) -> list[Item]:
         """The values of a list."""

@@ -76,8 +76,8 @@ def loads(
     if not 0 < duration_us <= RUN_MAX_US:
         sections["run"].fail("more than 0, and a week at most")
     version = read_version(sections, chosen)
-    given = overrides(tuple(sets))
-    cluster = read_cluster(document, sections.get("cluster"), version, given)
+    command_line = overrides(tuple(sets))
+    cluster = read_cluster(document, sections.get("cluster"), version, command_line)
     line = TimeLine(cluster, duration_us)
     line.steps.extend(read_topics(sections.get("topics"), cluster))
     line.read_workload(sections.get("workload"))
@@ -94,7 +94,7 @@ def loads(
         settings=cluster.settings,
         # A setting of the command line holds for every broker.
         broker_settings={
-            broker: {key: value for key, value in settings.items() if key not in given}
+            broker: {key: value for key, value in settings.items() if key not in command_line}
             for broker, settings in cluster.broker_settings.items()
         },
         zookeeper=cluster.zookeeper,

@@ -38,21 +38,21 @@ def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
     """
     kind, value = actions()[name], keys[name]
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
-    given = {key: item for key, item in keys.items() if key != name}
-    for key, item in given.items():
+    written = {key: item for key, item in keys.items() if key != name}
+    for key, item in written.items():
         if key not in fields:
             item.fail(f"{name} has no {key}; {instead_of(key, fields)}")
     if value.is_mapping:
-        given |= value.mapping(fields)
+        written |= value.mapping(fields)
     elif not value.is_null:
         first = next(iter(fields), None)
         if first is None:
             value.fail(f"{name} has no parameters")
-        if first in given:
+        if first in written:
             value.fail(f"is the {first}, which is given beside it as well")
-        given[first] = value
+        written[first] = value
     hints = get_type_hints(kind)
-    parameters = {key: _convert(item, hints[key]) for key, item in given.items()}
+    parameters = {key: _convert(item, hints[key]) for key, item in written.items()}
     if "partitions" in fields and fields["partitions"].required:
         # Who names a topic and no partitions means all of them.
         count = cluster.topics.get(str(parameters.get("topic", "")), 0)
@@ -62,7 +62,7 @@ def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
         value.fail(f"{name} needs {' and '.join(missing)}")
     if fields and not parameters and not kind.means_all:
         value.fail(f"{name} needs one of {', '.join(fields)}")
-    for key, item in given.items():
+    for key, item in written.items():
         parameters[key] = _check(item, key, kind, parameters, cluster)
     action = kind(**parameters)
     wrong = action.wrong()

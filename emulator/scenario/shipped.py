@@ -18,9 +18,9 @@ _ENDINGS = (".yaml", ".yml")
 def shipped() -> dict[str, Path]:
     """All shipped scenarios by name."""
     for place in _PLACES:
-        found = {path.stem: path for path in sorted(place.glob("*.yaml"))}
-        if found:
-            return found
+        scenarios = {path.stem: path for path in sorted(place.glob("*.yaml"))}
+        if scenarios:
+            return scenarios
     return {}
 
 

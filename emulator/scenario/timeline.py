@@ -51,11 +51,11 @@ class TimeLine:
     def _action(self, entry: Item) -> tuple[dict[str, Item], Action, Item]:
         keys = entry.mapping()
         times = {key: item for key, item in keys.items() if key in _TIMES}
-        rest = {key: item for key, item in keys.items() if key not in _TIMES}
-        names = [key for key in rest if key in actions()]
+        others = {key: item for key, item in keys.items() if key not in _TIMES}
+        names = [key for key in others if key in actions()]
         if len(names) != 1:
-            _blame_names(entry, rest, names)
-        return times, read_action(names[0], rest, self.cluster), rest[names[0]]
+            _blame_names(entry, others, names)
+        return times, read_action(names[0], others, self.cluster), others[names[0]]
 
     def _place(
         self, entry: Item, times: dict[str, Item], action: Action, value: Item, *, fault: bool
@@ -84,12 +84,12 @@ class TimeLine:
         self.steps.append(Step(at_us, action, fault))
 
 
-def _blame_names(entry: Item, rest: dict[str, Item], names: list[str]) -> None:
+def _blame_names(entry: Item, others: dict[str, Item], names: list[str]) -> None:
     if names:
         entry.fail(f"one thing at a time, not {' and '.join(names)}")
-    if not rest:
+    if not others:
         entry.fail(f"what happens? {instead_of('', actions())}")
-    wrong, item = next(iter(rest.items()))
+    wrong, item = next(iter(others.items()))
     item.fail(f"there is no {wrong}; {instead_of(wrong, actions())}")
 
 

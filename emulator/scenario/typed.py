@@ -49,14 +49,14 @@ def cluster_of(scenario: Scenario, done: Iterable[Action] = ()) -> Cluster:
 
 def read_typed(words: list[str], cluster: Cluster) -> Action:
     """The action that a line of words means. Raises UserError."""
-    name, *rest = words
+    name, *arguments = words
     known = actions()
     name = SHORT.get(name, name) if name not in known else name
-    if name == _PRODUCER and not any(word.startswith("rate=") for word in rest):
+    if name == _PRODUCER and not any(word.startswith("rate=") for word in arguments):
         name = _HAND_OVER
     if name not in known:
         raise UserError(f"there is no {name}; {instead_of(name, [*known, *SHORT])}")
-    values = _values(known[name], rest, cluster)
+    values = _values(known[name], arguments, cluster)
     text = ", ".join(f"{_quoted(key)}: {value}" for key, value in values.items())
     cluster = replace(cluster, topics=dict(cluster.topics))
     try:
@@ -115,11 +115,11 @@ def _positional(
             raise UserError(f"{word}: too much; {usage(str(kind.__struct_config__.tag))}")
         values[several] = f"{values[several][:-1]}, {_as_yaml(word, tuple[int, ...])}]"
         return
-    key, found = left[0], _PARTITION.fullmatch(word)
+    key, match = left[0], _PARTITION.fullmatch(word)
     numbered = next((name for name in ("partitions", "partition") if name in left), "")
-    if key == "topic" and numbered and found and word not in cluster.topics:
-        values["topic"] = _quoted(found[1])
-        values[numbered] = f"[{found[2]}]" if numbered == "partitions" else found[2]
+    if key == "topic" and numbered and match and word not in cluster.topics:
+        values["topic"] = _quoted(match[1])
+        values[numbered] = f"[{match[2]}]" if numbered == "partitions" else match[2]
     elif key == "config" and "assignment" in values:
         values["assignment"] = f"{values['assignment'][:-1]}, {_as_yaml(word, tuple[int, ...])}]"
     else:

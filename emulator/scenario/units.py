@@ -24,10 +24,10 @@ def duration_us(text: str) -> int:
     """`1.5s` -> 1500000. Raises BadDuration."""
     if text.strip() == "0":
         return 0
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
         raise BadDuration(f"{text!r} is no time: write 5s, 500ms, 1.5min")
-    exact = Fraction(found[1]) * _US[found[2]]
+    exact = Fraction(match[1]) * _US[match[2]]
     if exact.denominator != 1:
         raise BadDuration(f"{text!r} is finer than a microsecond")
     return int(exact)
@@ -42,7 +42,7 @@ def show_us(us: int) -> str:
 
 
 def _decimal(value: int, unit: int) -> str:
-    whole, rest = divmod(value, unit)
-    if not rest:
+    whole, fraction = divmod(value, unit)
+    if not fraction:
         return str(whole)
-    return f"{whole}.{rest:0{len(str(unit)) - 1}d}".rstrip("0")
+    return f"{whole}.{fraction:0{len(str(unit)) - 1}d}".rstrip("0")

@@ -68,7 +68,7 @@ def read_version(keys: Mapping[str, Item], chosen: VersionOptions) -> Version:
         raise UserError(f"--profile {profile}: {problem}")
     if problem:
         keys["profile"].fail(problem)
-    switched = {**_written(keys.get("guards")), **_given(chosen.guards)}
+    switched = {**_written(keys.get("guards")), **_switched(chosen.guards)}
     propagation = chosen.propagation
     if not propagation and "propagation" in keys:
         propagation = keys["propagation"].text()
@@ -95,24 +95,24 @@ def _unknown_guard(name: str) -> str:
 
 def _written(item: Item | None) -> dict[str, bool]:
     """`guards: {NAME: off}`; a YAML writer makes false and true of off and on."""
-    found: dict[str, bool] = {}
+    chosen_guards: dict[str, bool] = {}
     for name, value in (item.mapping() if item else {}).items():
         if name not in guards():
             value.fail(_unknown_guard(name))
         state = {"true": "on", "false": "off"}.get(value.text().lower(), value.text().lower())
         if state not in SWITCH:
             value.fail(f"on or off is wanted, not {value.text()!r}")
-        found[name] = SWITCH[state]
-    return found
+        chosen_guards[name] = SWITCH[state]
+    return chosen_guards
 
 
-def _given(switches: tuple[str, ...]) -> dict[str, bool]:
-    found: dict[str, bool] = {}
+def _switched(switches: tuple[str, ...]) -> dict[str, bool]:
+    chosen_guards: dict[str, bool] = {}
     for switch in switches:
         name, _, state = switch.partition("=")
         if state not in SWITCH:
             raise UserError(f"--guard {switch}: write NAME=off or NAME=on")
         if name not in guards():
             raise UserError(f"--guard {switch}: {_unknown_guard(name)}")
-        found[name] = SWITCH[state]
-    return found
+        chosen_guards[name] = SWITCH[state]
+    return chosen_guards

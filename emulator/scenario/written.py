@@ -17,7 +17,7 @@ from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings, Step
 from emulator.scenario.version import switch_words
 
-KEPT = ("about", "profile", "cluster", "topics", "workload", "kernel_late")
+COPIED = ("about", "profile", "cluster", "topics", "workload", "kernel_late")
 LEAST_US = 1_000_000
 _WIDE = 1 << 20
 
@@ -33,7 +33,7 @@ def write_scenario(
     """The file's text. `settings` are those of the command line; `head` is said in comments at its
     beginning. It runs until `until_us`, or until the workload is over."""
     read = yaml.safe_load(of.text)
-    sections = {key: read[key] for key in KEPT if key in read}
+    sections = {key: read[key] for key in COPIED if key in read}
     sections["about"] = of.about
     # As it was played: options of the command line are in it.
     sections["profile"] = of.profile
@@ -82,5 +82,5 @@ def flow(value: object) -> str:
 
 def _seconds(us: int) -> str:
     """Exactly, as scenarios have it."""
-    whole, rest = divmod(us, 1_000_000)
-    return f"{whole}.{rest:06d}".rstrip("0").rstrip(".") + "s" if rest else f"{whole}s"
+    whole, fraction = divmod(us, 1_000_000)
+    return f"{whole}.{fraction:06d}".rstrip("0").rstrip(".") + "s" if fraction else f"{whole}s"

@@ -92,6 +92,14 @@ def read_header(path: Path) -> Header:
         raise BadTrace(f"{path}: line 1 is not a trace header: {error}") from None
 
 
+def has_header(path: Path) -> bool:
+    """Whether the first line is complete. A process that was killed as it started leaves none."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        return file.readline().endswith(b"\n")
+
+
 def decode_event(line: bytes) -> AnyEvent:
     """One line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
     if line.startswith(_OLDER_LINES):

@@ -19,14 +19,14 @@ from emulator.view.telling import ids
 LOOKING = "BrokerChange"
 
 
-class Because(msgspec.Struct, frozen=True):
+class CauseStep(msgspec.Struct, frozen=True):
     """One thing that led to the write; milliseconds since the cluster was up."""
 
     at_ms: float
     text: str
 
 
-def because(timeline: Timeline, write: State) -> list[Because]:
+def causes_of(timeline: Timeline, write: State) -> list[CauseStep]:
     """The causes worth telling, the first one first."""
     by_seq = {event.seq: event for event in timeline.events}
     chain: list[AnyEvent] = []
@@ -45,7 +45,8 @@ def because(timeline: Timeline, write: State) -> list[Because]:
                     causes.append((fault.from_us, f"{_who(fault.lane)}{fault.text}"))
             break
     return [
-        Because((t - timeline.origin_us) / 1000, text) for t, text in dict.fromkeys(sorted(causes))
+        CauseStep((t - timeline.origin_us) / 1000, text)
+        for t, text in dict.fromkeys(sorted(causes))
     ]
 
 

@@ -12,7 +12,7 @@ from typing import Protocol
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.timeline import Timeline
 from emulator.view.telling import Scene, scene
-from emulator.view.wording import tell
+from emulator.view.wording import describe_event
 
 
 class Broken(Protocol):
@@ -64,7 +64,7 @@ class Teller:
 
     def _line(self, seq: int) -> str:
         event = self._events[seq]
-        text = tell(event, self._scene)
+        text = describe_event(event, self._scene)
         who = f"{event.broker} {event.thread}" if event.broker else event.thread
         numbers = f" ({text.numbers})" if text.numbers else ""
         return f"#{seq} {event.t / 1e6:.6f} s  {who}: {text.headline}{numbers}"

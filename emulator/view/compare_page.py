@@ -40,7 +40,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     names: tuple[str, ...]
     distributions: dict[str, Curves]
     times: Table
-    rest: Table
+    counts: Table
     troubles: list[str]
     repeat: str
 

@@ -48,8 +48,8 @@ def render_description(
         if one.controller_epoch is not None and one.broker != description.controller:
             claim = f"; broker {one.broker} believes it is, epoch {one.controller_epoch}{MARK}"
             controllers.append(claim, OTHERWISE)
-    rest = _fetchers(description, only) if fetchers else _partitions(description, only)
-    return Group(head, controllers, *rest)
+    body = _fetchers(description, only) if fetchers else _partitions(description, only)
+    return Group(head, controllers, *body)
 
 
 def _broker(one: DescribedBroker) -> str:

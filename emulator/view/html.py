@@ -34,7 +34,7 @@ from emulator.view.telling import (
     partitions_of,
     scene,
 )
-from emulator.view.wording import tell
+from emulator.view.wording import describe_event
 
 PARTITIONS_MAX = 200
 STORIES_MAX = 9_000
@@ -81,7 +81,7 @@ def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | Non
     """All that the page draws of one run. Times are milliseconds since the cluster was up."""
     timeline = Timeline(events)
     on = scene(timeline)
-    texts = [tell(event, on) for event in timeline.events]
+    texts = [describe_event(event, on) for event in timeline.events]
     # Those with most versions; all of them where they are few.
     drawn = sorted(timeline.partitions, key=lambda p: (-len(timeline.states(p)), p))
     drawn = sorted(drawn[:PARTITIONS_MAX])

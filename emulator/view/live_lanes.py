@@ -20,7 +20,7 @@ DETAILS = 24
 """Of a moment with so few details each is a row: a short look shows everything."""
 
 
-class Growing:
+class LiveLanes:
     """The lanes of one run as far as they were shown."""
 
     def __init__(self) -> None:

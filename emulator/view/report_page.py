@@ -12,7 +12,7 @@ from emulator.view.html import panel, render_page
 from emulator.view.stored import StoredRun
 
 
-class Found(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True):
     """A hazard whose pattern was seen."""
 
     name: str
@@ -38,7 +38,7 @@ class ReportPage(msgspec.Struct, frozen=True, kw_only=True):
     title: str
     facts: list[str]
     about: list[str]
-    diagnoses: list[Found]
+    diagnoses: list[Diagnosis]
     sections: list[Section]
 
 

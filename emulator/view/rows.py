@@ -27,7 +27,7 @@ from emulator.view.telling import (
     scene,
     span,
 )
-from emulator.view.wording import tell
+from emulator.view.wording import describe_event
 
 JOIN_US = 250_000
 """What follows its cause within this time is one row with it."""
@@ -99,7 +99,7 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
     if choice.to_us is not None:
         until_us = min(timeline.origin_us + choice.to_us, until_us)
     on = scene(timeline, choice.partition)
-    texts = [tell(event, on) for event in _chosen(timeline, choice, until_us)]
+    texts = [describe_event(event, on) for event in _chosen(timeline, choice, until_us)]
     # An actor's rows are those in its lane or caused by it; what has no lane is everybody's.
     texts = [
         one
@@ -123,7 +123,7 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
 def tells_a_story(timeline: Timeline) -> bool:
     """Whether any event is always shown."""
     on = scene(timeline)
-    return any(tell(event, on).level is Level.STORY for event in timeline.events)
+    return any(describe_event(event, on).level is Level.STORY for event in timeline.events)
 
 
 def _weigh(texts: list[EventText], choice: Choice) -> None:

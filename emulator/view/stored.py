@@ -35,16 +35,16 @@ class StoredRun(msgspec.Struct, frozen=True):
 
 def open_run(path: str | Path) -> StoredRun:
     """Read a run directory, or a trace file itself. NoRun says what is wrong with it."""
-    given = Path(path)
-    trace = given if given.is_file() else given / TRACE
+    place = Path(path)
+    trace = place if place.is_file() else place / TRACE
     try:
         header = read_header(trace)
         events = list(read_events(trace))
     except BadTrace as error:
         raise NoRun(str(error)) from None
     except OSError:
-        missing = f"not a run directory: it has no {TRACE}" if given.exists() else "no such run"
-        raise NoRun(f"{given}: {missing}") from None
+        missing = f"not a run directory: it has no {TRACE}" if place.exists() else "no such run"
+        raise NoRun(f"{place}: {missing}") from None
     directory = trace.parent.resolve()
     try:
         file = directory / "summary.json"

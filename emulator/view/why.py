@@ -22,7 +22,7 @@ from emulator.trace.state.propagation import first_known
 from emulator.trace.state.spans import span_at
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
-from emulator.view.cause_chain import Because, because
+from emulator.view.cause_chain import CauseStep, causes_of
 from emulator.view.selectors import NotInRun
 
 TICK_MS, QUIET_MS, AT_LAST_MS = 2_500, 5_000, 60_000
@@ -61,7 +61,7 @@ class Hold(msgspec.Struct, frozen=True):
     since_propagation_ms: int
 
 
-class Leg(msgspec.Struct, frozen=True):
+class Hop(msgspec.Struct, frozen=True):
     """One stage of the way; `ms` since the stage before, `at_ms` since the cluster was up."""
 
     to: str
@@ -92,7 +92,7 @@ class Circumstance(msgspec.Struct, frozen=True):
     to_ms: float
 
 
-class Asked(msgspec.Struct, frozen=True):
+class AlterIsrSending(msgspec.Struct, frozen=True):
     """A request to the controller that carried the proposal, with how many others; `ms` after the
     decision."""
 
@@ -129,16 +129,16 @@ class Story(msgspec.Struct, kw_only=True):
     notifies: bool = True
     check_every_ms: int | None = None
     circumstances: list[Circumstance] = []
-    because: list[Because] = []
+    because: list[CauseStep] = []
     expected_version: int | None = None
     refused: int = 0
-    asked: list[Asked] = []
+    asked: list[AlterIsrSending] = []
     holds: list[Hold] = []
     later_changes: int = 0
     notification: str | None = None
     quiet_ms: int | None = None
     since_propagation_ms: int | None = None
-    legs: list[Leg] = []
+    legs: list[Hop] = []
     shown: list[Shown] = []
     never_shown: bool = False
     is_over: bool = True
@@ -172,7 +172,7 @@ def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, vers
         isr=write.isr,
         isr_before=before.isr if before is not None else (),
         leader_before=before.leader if before is not None else None,
-        legs=[Leg("ZooKeeper", _ms(timeline, write.from_us), (write.from_us - decided_us) / 1000)],
+        legs=[Hop("ZooKeeper", _ms(timeline, write.from_us), (write.from_us - decided_us) / 1000)],
         stays_at_log_end=_has(header, LOG_END),
         past_epoch_start=_has(header, EPOCH_START),
         notifies=_has(header, NOTIFICATIONS),
@@ -181,7 +181,7 @@ def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, vers
     if attempt is not None:
         _add_decision(story, timeline, header, attempt)
     else:
-        story.because = because(timeline, write)
+        story.because = causes_of(timeline, write)
     _add_propagation(story, timeline, write, attempt)
     return story
 
@@ -235,7 +235,9 @@ def _add_decision(story: Story, timeline: Timeline, header: Header, attempt: Att
     for sent in attempt.requests:
         after_ms = (sent.t - started.t) / 1000
         at_ms, partitions = _ms(timeline, sent.t), len(sent.partitions)
-        story.asked.append(Asked(sent.controller, at_ms, after_ms, sent.attempt, partitions))
+        story.asked.append(
+            AlterIsrSending(sent.controller, at_ms, after_ms, sent.attempt, partitions)
+        )
     if started.change == "shrink":
         story.followers = [Follower(*late) for late in started.out_of_sync]
         story.lag_ms_max = _setting(header, LAG, LAG_DEFAULT)
@@ -291,7 +293,7 @@ def _add_propagation(
     last_us = write.from_us
 
     def add_leg(to: str, at_us: int) -> None:
-        story.legs.append(Leg(to, _ms(timeline, at_us), (at_us - last_us) / 1000))
+        story.legs.append(Hop(to, _ms(timeline, at_us), (at_us - last_us) / 1000))
 
     ended = attempt.ended if attempt is not None else None
     if ended is not None:

@@ -67,14 +67,14 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
         yield "never shown", f"v{story.version} never reached any broker's metadata: {why}"
     # `decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, the brokers together.
     path = "decision" if story.expected_version is not None else ""
-    brokers = [leg for leg in story.legs if leg.to.startswith("broker")]
-    for leg in story.legs:
-        if leg not in brokers and leg.to != "leader":
-            path += f" ─{_span(leg.ms)}→ {leg.to}" if path else leg.to
+    brokers = [hop for hop in story.legs if hop.to.startswith("broker")]
+    for hop in story.legs:
+        if hop not in brokers and hop.to != "leader":
+            path += f" ─{_span(hop.ms)}→ {hop.to}" if path else hop.to
     if brokers:
-        names = ids(tuple(int(leg.to.removeprefix("broker ")) for leg in brokers))
-        low, high = (_span(of(leg.ms for leg in brokers)) for of in (min, max))
-        total = _span(max(leg.at_ms for leg in brokers) - story.at_ms)
+        names = ids(tuple(int(hop.to.removeprefix("broker ")) for hop in brokers))
+        low, high = (_span(of(hop.ms for hop in brokers)) for of in (min, max))
+        total = _span(max(hop.at_ms for hop in brokers) - story.at_ms)
         took = low if low == high else f"{low} to {high}"
         path += f" ─{took}→ metadata of {names}; {total} in all"
     yield "path", path
@@ -115,7 +115,7 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         # KIP-497: until the answer the leader counts with the larger of both sets.
         grown = "the new ISR" if story.change == "expand" else "the old ISR"
         yield "", f"pending until the response: meanwhile the high watermark waits for {grown}"
-    legs = {leg.to: leg for leg in story.legs}
+    legs = {hop.to: hop for hop in story.legs}
     took = _span(legs["ZooKeeper"].ms)
     text = f"expected v{story.expected_version}: v{story.version} ok, {took} after the decision"
     if story.by_controller:
@@ -167,7 +167,7 @@ def _propagation(story: Story) -> Iterator[tuple[str, str]]:
             )
             yield "", f"{many} by the same leader restarted the {_span(QUIET_MS)} wait"
     if story.notification is not None:
-        at = next(seconds(leg.at_ms) for leg in story.legs if leg.to == "notification")
+        at = next(seconds(hop.at_ms) for hop in story.legs if hop.to == "notification")
         if story.quiet_ms is None:
             why = "the controller is notified"
         elif story.quiet_ms > QUIET_MS:

@@ -34,7 +34,7 @@ from emulator.view.telling import (
 )
 
 
-def tell(event: AnyEvent, on: Scene) -> EventText:
+def describe_event(event: AnyEvent, on: Scene) -> EventText:
     """Describe an event; a kind without a function of its own gets its name and fields."""
     teller = TELLERS.get(type(event))
     if teller is not None:

@@ -304,8 +304,8 @@ class _Inbox:
 
 
 class _CausalService:
-    """A service whose sessions read the server's log before each call-back, so that the cause of a
-    call-back is on the trace before it."""
+    """A service whose sessions read the server's log before each callback, so that the cause of a
+    callback is on the trace before it."""
 
     def __init__(self, world: LiveWorld, client: str) -> None:
         self._world, self._client = world, client

@@ -33,8 +33,8 @@ def test_each_play_is_named_with_what_it_lost() -> None:
     lines = list(play_lines([play(4, WATCHED), play(9, ELECTED), play(2)], verdict(2)))
     assert lines == [
         "x: 3 live plays",
-        "  play 1, seed 4: agrees; lost: broker 1 start-up (point 6)",
-        "  play 2, seed 9: does not agree; lost: orders-0 (point 1)",
+        "  play 1, seed 4: agrees; lost: broker 1 start-up (ZooKeeper requests)",
+        "  play 2, seed 9: does not agree; lost: orders-0 (state history)",
         "  play 3, seed 2: agrees; lost none",
     ]
 
@@ -43,7 +43,7 @@ def test_what_no_play_won_is_shown_from_both_sides() -> None:
     plays = [play(4, WATCHED), play(9, WATCHED)]
     assert list(play_lines(plays, verdict(2, WATCHED)))[3:] == [
         "  lost by every play that agrees",
-        "    point 6, broker 1 start-up, entry 4",
+        "    ZooKeeper requests, broker 1 start-up, entry 4",
         "      both  before",
         "      real  exists /a",
         "            exists /b",

@@ -19,13 +19,13 @@ def named(entry: Entry) -> str:
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_it_is_reproduced(entry: Entry) -> None:
     side = play_side_in_memory(entry)
-    assert side.as_wanted, side.said
+    assert side.is_as_expected, side.messages
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=named)
 def test_with_its_cure_nothing_breaks(entry: Entry) -> None:
     side = play_side_in_memory(entry, cured=True)
-    assert side.as_wanted, side.said
+    assert side.is_as_expected, side.messages
 
 
 @pytest.mark.slow

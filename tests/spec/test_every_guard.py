@@ -129,7 +129,9 @@ def test_the_hazard_that_it_cures_happens_without_it(
     guard: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone(guards()[guard], monkeypatch)
-    assert not any(play_side_in_memory(entry, cured=True).as_wanted for entry in cured_by(guard))
+    assert not any(
+        play_side_in_memory(entry, cured=True).is_as_expected for entry in cured_by(guard)
+    )
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """The simulated world: how many traced events per second, and how much faster than the clock.
 
-Held against a heap of call-backs that do nothing, popped one by one in the same run: what any
+Held against a heap of callbacks that do nothing, popped one by one in the same run: what any
 discrete-event simulation in this language pays before it does anything.
 """
 
@@ -21,7 +21,7 @@ PENDING = 1_000
 TURNS = 5
 PARTITIONS = 30
 LEAST_EVENTS, LEAST_FASTER = 0.05, 500
-"""0.05 events per bare call-back was reached with mypyc; without it 0.039 (ADR 9)."""
+"""0.05 events per bare callback was reached with mypyc; without it 0.039 (ADR 9)."""
 
 RUN = """\
 cluster: {{brokers: 3, config: {{replica.lag.time.max.ms: 10000}}}}
@@ -50,7 +50,7 @@ STEADY = Load(round(10 / PARTITIONS, 4), 300, "10 records/s in all")
 
 
 def bare_heap() -> float:
-    """Call-backs per second: popped, called, and one more pushed."""
+    """Callbacks per second: popped, called, and one more pushed."""
     heap = [(number, number, _nothing) for number in range(PENDING)]
     heapq.heapify(heap)
     began = time.process_time()
@@ -114,7 +114,7 @@ def _events(load: Load, played: Played, heap: float, listening: str, least: floa
         value=played.events / played.real_s,
         unit="/s",
         scope=_scope(load, played),
-        reference="call-backs per second of a bare heap",
+        reference="callbacks per second of a bare heap",
         of=heap,
         least=least,
     )

@@ -38,22 +38,22 @@ def main() -> int:
     for place, entry in enumerate(chosen, 1):
         records[entry.name] = one = _try(entry, records.get(entry.name), arguments)
         keep(dict(sorted(records.items())))
-        word = "as it should be" if one.as_wanted else "NOT AS IT SHOULD BE"
+        word = "as it should be" if one.is_as_expected else "NOT AS IT SHOULD BE"
         took = time.monotonic() - began
         print(f"{place:3} of {len(chosen)}  {took:6.1f} s  {entry.name:24} {word}", flush=True)
     PAGE.write_text(document(), encoding="utf-8")
-    return 0 if all(records[entry.name].as_wanted for entry in chosen) else 1
+    return 0 if all(records[entry.name].is_as_expected for entry in chosen) else 1
 
 
 def _try(entry: Entry, before: Seen | None, arguments: argparse.Namespace) -> Seen:
     """Both sides, and each entry left out. The search for a shorter schedule takes longest: what
     it found stays, until it is asked for or the schedule has other entries."""
     broken, cured = play_side_in_memory(entry), play_side_in_memory(entry, cured=True)
-    messages, entries = broken.said or ["nothing"], len(Schedule(entry).places)
+    messages, entries = broken.messages or ["nothing"], len(Schedule(entry).places)
     searched = before is not None and before.entries == entries and not arguments.shortest
     return Seen(
-        reproduced=broken.as_wanted,
-        cured=cured.as_wanted,
+        reproduced=broken.is_as_expected,
+        cured=cured.is_as_expected,
         said=messages[0],
         steps=len(actions_of(entry.scenario())),
         entries=entries,
@@ -74,10 +74,10 @@ def _live(entry: Entry) -> Live:
         for _ in range(PLAYS):
             plays += 1
             side = play_side(entry, cured=cured, zookeeper=EMBEDDED, base=ROOT / "runs")
-            if side.as_wanted and not side.late:
+            if side.is_as_expected and not side.late:
                 seen_of[cured] = True
                 break
-            lost = "late" if side.late else ", ".join(side.said) or "nothing broke"
+            lost = "late" if side.late else ", ".join(side.messages) or "nothing broke"
             print(f"     {entry.name} live, {'cured' if cured else 'broken'}: {lost}", flush=True)
     return Live(seen=all(seen_of.values()), plays=plays, commit=_commit())
 

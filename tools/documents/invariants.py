@@ -57,7 +57,7 @@ WORLDS = """\
 ## Random worlds
 
 `isr fuzz` draws, from each seed, two to five brokers with short time-outs, one to three topics,
-producers and consumers, and up to twelve of these actions (the number is the action's weight). The
+producers and consumers, and up to twelve of these actions, each as often as its weight says. The
 file of an action says how its parameters are drawn. `isr fuzz` first checks itself: it plays the
 hazards of the catalogue that are marked for this, and fails if it does not notice one of them.
 """
@@ -111,9 +111,11 @@ def _hazards() -> Iterator[str]:
 
 def _worlds() -> Iterator[str]:
     yield WORLDS
-    yield ", ".join(
-        f"`{name}` {kind.weight}" for name, kind in sorted(actions().items()) if kind.weight
-    )
+    yield "| weight | actions |\n|--:|---|"
+    weights = {kind.weight for kind in actions().values() if kind.weight}
+    for weight in sorted(weights, reverse=True):
+        same = sorted(f"`{name}`" for name, kind in actions().items() if kind.weight == weight)
+        yield f"| {weight} | {', '.join(same)} |"
     yield ""
 
 

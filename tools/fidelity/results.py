@@ -13,19 +13,11 @@ from typing import TypeVar
 import msgspec
 
 from emulator.conformance.compare import Timing, Verdict
+from emulator.conformance.criteria import CRITERIA
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.guided import GuidedMatch
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "fidelity"
-CRITERIA = {
-    1: "state history",
-    2: "notifications",
-    3: "controllers",
-    4: "control requests",
-    5: "ISR decisions",
-    6: "ZooKeeper requests",
-    7: "producer results",
-}
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):

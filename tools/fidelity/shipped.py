@@ -20,6 +20,7 @@ from pathlib import Path
 
 from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.criteria import CRITERIA
 from emulator.conformance.recording import Recording, read_recording
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
@@ -29,7 +30,6 @@ from emulator.worlds.real_kafka.release import numbers_of
 from tests.unit.forensics.strangers import Stranger, as_a_strangers
 from tools.fidelity.page import write_page
 from tools.fidelity.results import (
-    CRITERIA,
     DelayRow,
     NotRecorded,
     ShippedResult,

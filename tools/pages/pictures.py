@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib import pyplot as plt
 
-from emulator.runs.session import Request, play_in_memory
+from emulator.runs.session import Request, RunListeners, play_in_memory
 from emulator.scenario.load import load
 from emulator.scenario.shipped import find
-from emulator.trace.state import TraceState
 from emulator.trace.state.processes import PAUSED
 from emulator.trace.state.spans import Known
 from emulator.trace.values import TopicPartition
@@ -58,13 +57,10 @@ class Drawn:
     """A run to draw, with its times in seconds since the cluster was up."""
 
     def __init__(self, scenario: str, seed: int = 1) -> None:
-        self.scenario = load(find(scenario))
-        self.state = TraceState([boot.broker for boot in self.scenario.boots])
-        played = play_in_memory(
-            Request(scenario=self.scenario, seed=seed),
-            attach=lambda run: run.sink.listen(self.state),
-        )
-        self.end_us = played.events[-1].t
+        attached: list[RunListeners] = []
+        play_in_memory(Request(scenario=load(find(scenario)), seed=seed), attach=attached.append)
+        self.state = attached[0].state
+        self.end_us = self.state.clock.now_us
 
     def seconds(self, at_us: int) -> float:
         up_us = self.state.clock.up_us or 0

@@ -416,7 +416,7 @@ class ZooKeeperClient:
             await handler.before_initializing_session()
 
     def is_current(self, generation: int) -> bool:
-        """Whether a call-back belongs to the session that there is now."""
+        """Whether a callback belongs to the session that there is now."""
         return generation == self._generation and not self._closed
 
     def close(self) -> None:

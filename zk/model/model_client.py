@@ -165,7 +165,7 @@ class ModelSession:
             self._send(request, on_reply)
         elif self._phase in _OVER or self._closing:
             code = Code.SESSION_EXPIRED if self._phase in _OVER else Code.CONNECTION_LOSS
-            # Never from inside submit: a call-back comes on the lane, as an answer would.
+            # Never from inside submit: a callback comes on the lane, as an answer would.
             self._lane.post(partial(self._answer, on_reply, Reply(code)))
         else:
             self._outgoing.append((request, on_reply))
@@ -288,7 +288,7 @@ class ModelSession:
         if self._phase is Phase.SLEEPING and self._told_connected and not self._closing:
             self._told_connected = False
             self._listener.on_state(SessionState.DISCONNECTED)
-        # A call-back of one of these may have closed or abandoned the session.
+        # A callback of one of these may have closed or abandoned the session.
         if self._phase is not Phase.SLEEPING:
             return
         if self._closing:
@@ -337,7 +337,7 @@ class ModelSession:
             if packet.zxid > 0:
                 self._last_zxid = packet.zxid
             request, on_reply = self._pending.popleft()
-            # Registered before the call-back: it may submit the next request at once.
+            # Registered before the callback: it may submit the next request at once.
             if isinstance(request, _WATCHING) and request.watch:
                 self._watches.register(request, packet.code)
             on_reply(packet)

@@ -63,7 +63,7 @@ _SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 K
 
 class _Handler:
     """Kazoo's port to threads and sockets, with the gate in everything that waits. No worker
-    threads: call-backs go to the owner's lane. `sleep_func` ends when the session does."""
+    threads: callbacks go to the owner's lane. `sleep_func` ends when the session does."""
 
     name = "zk_gate_handler"
     timeout_exception = TimeoutError

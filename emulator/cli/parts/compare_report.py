@@ -78,7 +78,7 @@ def page_of(compared: Compared, curves: Sequence[Mapping[str, Sequence[float]]])
             for name, words in TIMES
         },
         times=PageTable(TIME_HEADS, list(_time_rows(sides))),
-        rest=PageTable(("", *names, f"{names[1]} to {names[0]}"), list(_rows(sides))),
+        counts=PageTable(("", *names, f"{names[1]} to {names[0]}"), list(_rows(sides))),
         troubles=[line for name, side in sides for line in _troubles(name, side)],
         repeat=compared.repeat,
     )

@@ -5,39 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from emulator.conformance.compare import Difference, Examined, Verdict
+from emulator.conformance.criteria import AGREED, CRITERIA
 from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.conformance.recording import Recording
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.choices import RERUNS, Choices, ChosenRun
 from emulator.search.guided.guided import GuidedMatch, names_of
 
-POINTS = {
-    1: "state znodes and who wrote them",
-    2: "notifications and their deletion",
-    3: "controllers, registrations, sessions",
-    4: "control requests at each broker",
-    5: "decisions of leaders, truncations",
-    6: "ZooKeeper requests by thread",
-    7: "producer results",
-}
 _COLUMNS = 64
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:
     """The verdict on one recording."""
     word = "matched" if verdict.matched else "NOT matched"
-    agree = f"{verdict.seeds_agreeing} of {verdict.seeds} agree in points 1, 3 and 4"
+    *others, last = (CRITERIA[point] for point in AGREED)
+    agree = f"{verdict.seeds_agreeing} of {verdict.seeds} agree in {', '.join(others)} and {last}"
     yield f"{verdict.recording}: {word}; {agree}"
-    for point, text in POINTS.items():
+    for point, criterion in CRITERIA.items():
         equal = f"{verdict.agreeing_by_point[point]} of {verdict.seeds} equal"
         missed = "" if verdict.points[point] else "   NOT matched"
-        yield f"  point {point}  {text:<38}{equal:>18}{missed}"
+        yield f"  {criterion:<24}{equal:>18}{missed}"
     if 0 < verdict.seeds_agreeing < verdict.seeds:
         # `--only` plays these seeds again.
         yield f"  agree: {','.join(run.removeprefix('seed ') for run in verdict.agreeing)}"
     nearest = [d for d in verdict.nearest_differences.values() if d is not None]
     if nearest:
-        yield f"  nearest: {verdict.nearest_run}, which first differs in each point at"
+        yield f"  nearest: {verdict.nearest_run}, which first differs in each criterion at"
         for difference in nearest:
             yield from _difference(difference)
     if verdict.timings:
@@ -52,7 +45,7 @@ def verdict_lines(verdict: Verdict) -> Iterator[str]:
 
 
 def _difference(difference: Difference) -> Iterator[str]:
-    yield f"    point {difference.point}, {difference.key}, entry {difference.entry}"
+    yield f"    {CRITERIA[difference.point]}, {difference.key}, entry {difference.entry}"
     for side in ("before", "real", "run"):
         entries: Sequence[object] = getattr(difference, side)
         label = "both" if side == "before" else side
@@ -67,7 +60,7 @@ def play_lines(plays: Sequence[Examined], verdict: Verdict) -> Iterator[str]:
     yield f"{verdict.recording}: {len(plays)} live plays"
     for number, run in enumerate(plays, 1):
         lost = [
-            f"{difference.key} (point {point})"
+            f"{difference.key} ({CRITERIA[point]})"
             for point, differences in run.differences.items()
             for difference in differences
         ]
@@ -154,9 +147,9 @@ def distance_lines(result: Near) -> Iterator[str]:
     """Per criterion, the distances between real runs, and from emulated to real runs."""
     yield f"{len(result.recordings)} real runs, {result.runs} emulated runs; median distances"
     head = f"{'real to real':>14}{'emulated to real':>18}{'ratio':>8}"
-    yield f"  {'point':<44}{head}   (at most {NEAR_ENOUGH})"
+    yield f"  {'criterion':<44}{head}   (at most {NEAR_ENOUGH})"
     for point, medians in result.distance.points.items():
-        text = f"{point}  {POINTS[int(point)]}" if point.isdigit() else point
+        text = CRITERIA[int(point)] if point.isdigit() else point
         ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
         figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>18.3f}{ratio:>8}"
         yield f"  {text:<44}{figures}{'' if medians.near_enough else '   TOO FAR'}"

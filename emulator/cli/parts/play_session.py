@@ -28,7 +28,7 @@ from emulator.view import selectors
 from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
 from emulator.view.lanes import render_lanes
-from emulator.view.live_lanes import Growing
+from emulator.view.live_lanes import LiveLanes
 from emulator.view.rows import tells_a_story
 from emulator.view.why import tell_why
 from emulator.view.why_text import render_why
@@ -51,7 +51,7 @@ class PlaySession:
     ) -> None:
         self.console, self.hand, self.file = console, hand, file
         self._loaded, self._settings = loaded, settings
-        self._lanes = Growing()
+        self._lanes = LiveLanes()
         self._saved = False
         self._show_new_rows()
 

@@ -24,15 +24,15 @@ class HighWatermarkStays(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The shrink was the controller's answer to a proposal, at a leader that does not look."""
-        taken, moved = (events[fact] for fact in violation.facts)
+        shrink, rise = (events[fact] for fact in violation.facts)
         proposed = any(
             isinstance(one, e.AlterIsrProposed)
-            and (one.broker, one.partition) == (taken.broker, violation.partition)
-            for one in events[: taken.seq]
+            and (one.broker, one.partition) == (shrink.broker, violation.partition)
+            for one in events[: shrink.seq]
         )
         return (
-            isinstance(taken, e.IsrUpdated)
-            and isinstance(moved, e.HwAdvanced)
+            isinstance(shrink, e.IsrUpdated)
+            and isinstance(rise, e.HwAdvanced)
             and proposed
-            and lacks(HW_AFTER_ALTER_ISR, taken, events)
+            and lacks(HW_AFTER_ALTER_ISR, shrink, events)
         )

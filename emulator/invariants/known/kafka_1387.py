@@ -47,8 +47,8 @@ def _waiting(events: Sequence[AnyEvent]) -> set[int]:
                 if isinstance(event, e.BrokerStarting):
                     wrote.pop(event.broker, None)
             case e.ZkReply(op="create", code=Code.NODE_EXISTS, path=at) if at == mine:
-                there = znodes.all.get(mine)
-                held = there is not None and there.seq == wrote.get(event.broker)
+                registration = znodes.all.get(mine)
+                held = registration is not None and registration.seq == wrote.get(event.broker)
                 if held and lacks(OWN_EPHEMERAL_CHECKED, event, events):
                     waiting.add(event.broker)
     return waiting

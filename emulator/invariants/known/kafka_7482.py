@@ -25,7 +25,7 @@ class LeadershipMovesUnannounced(Hazard):
         """Since it was last told that it leads it was sent metadata of this partition, by a version
         that tells no broker that shuts down, and no LeaderAndIsr."""
         since, until = violation.facts
-        told = [
+        requests = [
             event
             for event in events[_told_to_lead(violation, events[since:until], since) : until]
             if isinstance(event, e.ControlRequestSent)
@@ -33,9 +33,9 @@ class LeadershipMovesUnannounced(Hazard):
             and violation.partition in event.partitions
         ]
         return (
-            bool(told)
-            and all(event.request == "UpdateMetadata" for event in told)
-            and lacks(SHUTTING_DOWN_ARE_TOLD, told[-1], events)
+            bool(requests)
+            and all(event.request == "UpdateMetadata" for event in requests)
+            and lacks(SHUTTING_DOWN_ARE_TOLD, requests[-1], events)
         )
 
 

@@ -31,7 +31,7 @@ class Kafka9769(Hazard):
 def _is_stuck(broker: int, violation: Violation, events: Sequence[AnyEvent]) -> bool:
     """Its last word on the partition is that it ignores an epoch it had when its request failed."""
     epoch = -1
-    told: dict[str, int] = {}
+    epoch_by_thread: dict[str, int] = {}
     half_done = ignored = False
     for event in events:
         if event.broker != broker:
@@ -40,14 +40,14 @@ def _is_stuck(broker: int, violation: Violation, events: Sequence[AnyEvent]) -> 
             case e.BrokerStarting():
                 half_done = ignored = False
             case e.LeaderAndIsr(state=state) if state.partition == violation.partition:
-                told[event.thread] = state.leader_epoch
+                epoch_by_thread[event.thread] = state.leader_epoch
             case e.LeaderAndIsrIgnored(state=state) if state.partition == violation.partition:
-                told.pop(event.thread, None)
+                epoch_by_thread.pop(event.thread, None)
                 ignored = half_done and state.leader_epoch == epoch
             case e.ThreadFailed(what="LeaderAndIsrRequest", error=error) if (
-                "EXPIRED" in error and event.thread in told
+                "EXPIRED" in error and event.thread in epoch_by_thread
             ):
-                epoch, half_done = told.pop(event.thread), True
+                epoch, half_done = epoch_by_thread.pop(event.thread), True
             case e.FetchSent(offsets=offsets) if half_done and any(
                 offset.partition == violation.partition for offset in offsets
             ):

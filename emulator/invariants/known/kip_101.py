@@ -37,14 +37,18 @@ class TruncatedToHighWatermark(Hazard):
 def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
     """Truncations that took what is committed, or has been committed since: by a leader that is no
     more, on the word of a fetch before it."""
-    state, taken = CoreState(), list[tuple[AnyEvent, ReplicaLog]]()
+    state, truncations = CoreState(), list[tuple[AnyEvent, ReplicaLog]]()
     for event in events:
         if isinstance(event, e.LogTruncated) and event.partition == partition:
             log = state.logs.of(partition, event.broker)
-            taken.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
+            truncations.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
         state(event)
     committed = state.committed.of(partition)
     if committed is None:
         return []
     nothing = ReplicaLog()
-    return [event for event, lost in taken if missing(lost, committed.log) < missing(lost, nothing)]
+    return [
+        event
+        for event, lost in truncations
+        if missing(lost, committed.log) < missing(lost, nothing)
+    ]

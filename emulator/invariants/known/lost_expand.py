@@ -38,15 +38,15 @@ class LostExpand(Hazard):
         name = violation.partition
         if name is None:
             return False
-        wanted: dict[int, tuple[int, tuple[int, ...]]] = {}
+        proposed: dict[int, tuple[int, tuple[int, ...]]] = {}
         without: set[int] = set()
         for event in events[: violation.facts[1] + 1]:
             broker = event.broker
             match event:
                 case e.IsrUpdateStarted(partition=at, change="expand") if at == name:
-                    wanted[broker] = event.zk_version + 1, event.to_isr
+                    proposed[broker] = event.zk_version + 1, event.to_isr
                 case e.ZkTransaction():
-                    if broker in wanted and wanted[broker] == _written(event, name):
+                    if broker in proposed and proposed[broker] == _written(event, name):
                         without.add(broker)
                 case e.HwAdvanced(partition=at, role="leader") if at == name and broker in without:
                     return True
@@ -55,7 +55,7 @@ class LostExpand(Hazard):
                     | e.BecomesLeader(partition=at)
                     | e.BecomesFollower(partition=at)
                 ) if at == name:
-                    wanted.pop(broker, None)
+                    proposed.pop(broker, None)
                     without.discard(broker)
         return False
 

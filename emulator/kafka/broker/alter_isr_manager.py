@@ -130,11 +130,11 @@ class RpcAlterIsrManager:
                 try:
                     await item.answered(answer)
                 finally:
-                    # What the call-back has enqueued meanwhile was refused: this item was still in
+                    # What the callback has enqueued meanwhile was refused: this item was still in
                     # the map (KAFKA-14010).
                     self._unsent.pop(item.partition, None)
         finally:
-            # Also when a call-back fails, which leaves the items behind it without an answer.
+            # Also when a callback fails, which leaves the items behind it without an answer.
             self._in_flight = False
             self._has_changed.resolve(None)
         if not self._event_driven:

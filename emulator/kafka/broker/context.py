@@ -142,7 +142,7 @@ class KernelThreads:
         if holds is None:
             return None
         hold = holds.caught(self._process.name, "watch", event.type.value, (event.path,))
-        # What queues behind a held event are call-backs of the client's event thread, not messages.
+        # What queues behind a held event are callbacks of the client's event thread, not messages.
         if hold is not None:
             assert isinstance(lane, Lane)
             hold.lane = lane

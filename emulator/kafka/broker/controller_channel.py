@@ -67,7 +67,7 @@ class BrokerToControllerChannelManager:
         while True:
             item = await self._queue.take()
             response = await self._send_until_answered(item.request)
-            # The call-back changes partitions under their locks, in this thread: the next request
+            # The callback changes partitions under their locks, in this thread: the next request
             # waits for it, as in Kafka.
             try:
                 await item.on_complete(response)

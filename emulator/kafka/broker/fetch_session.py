@@ -96,6 +96,7 @@ class FetchSession:
         self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
         self.awake = dict(self.partitions)
         """Those that are not idle: what a fetch reads."""
+        self.context = FetchContext(self)
 
     def fetch_completed(self) -> None:
         """The parked fetch is about to be answered."""
@@ -196,18 +197,15 @@ class FetchContext:
     a session SessionlessFetchContext) has its partitions itself; an incremental one
     (IncrementalFetchContext) those of its session."""
 
-    __slots__ = ("_fetches", "session")
-
     def __init__(
         self, session: FetchSession | None, fetches: tuple[FetchPartition, ...] = ()
     ) -> None:
         self.session, self._fetches = session, fetches
+        # A delayed fetch asks at each of its attempts: no call stands between it and its session.
+        self.in_turn = self._in_request if session is None or fetches else session.in_turn
 
-    def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
-        """Partitions to read, in order, but for these."""
-        if self.session is None or self._fetches:
-            return (fetch for fetch in self._fetches if fetch.partition not in but)
-        return self.session.in_turn(but)
+    def _in_request(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
+        return (fetch for fetch in self._fetches if fetch.partition not in but)
 
     def respond(
         self, answers: tuple[FetchedPartition, ...]
@@ -253,7 +251,7 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.session_id]
-        return FetchContext(session)
+        return session.context
 
 
 class FetchSessionHandler:

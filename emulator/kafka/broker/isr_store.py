@@ -2,7 +2,7 @@
 
 Up to 2.7 on the ZooKeeper path: a conditional write by the leader itself, synchronous, under the
 partition's write lock; a failure leaves everything as it was. With AlterIsr, and from 2.8 on the
-ZooKeeper path too: an item is submitted, the state is pending until the item's call-back.
+ZooKeeper path too: an item is submitted, the state is pending until the item's callback.
 Source: cluster/Partition.scala@2.6.3 ZkPartitionStateStore, utils/ReplicationUtils.scala@2.6.3,
 server/AlterIsrManager.scala@2.7.2, server/ZkIsrManager.scala@2.8.2; spec §2.3, §7.2, §7.6.
 """
@@ -36,7 +36,7 @@ class AlterIsrItem(NamedTuple):
 
 
 class AlterIsrManager(Protocol):
-    """Takes proposals, one per partition; the answer comes through the item's call-back."""
+    """Takes proposals, one per partition; the answer comes through the item's callback."""
 
     def enqueue(self, item: AlterIsrItem) -> bool:
         """False: the partition has one already."""
@@ -76,14 +76,14 @@ class ZkIsrStore:
 
 
 class ZkIsrManager:
-    """2.8 and later on the ZooKeeper path: the same write, with the call-back before `propagate`
+    """2.8 and later on the ZooKeeper path: the same write, with the callback before `propagate`
     returns, unless the write throws."""
 
     def __init__(self, store: ZkIsrStore) -> None:
         self._store = store
 
     def enqueue(self, item: AlterIsrItem) -> bool:
-        """Always: what becomes of it the call-back says."""
+        """Always: what becomes of it the callback says."""
         return True
 
     async def propagate(self, item: AlterIsrItem) -> None:

@@ -224,7 +224,7 @@ class LeaderIsr:
                 self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
                 return
             # Kafka throws: the request or the run of isr-expiration that proposed fails with it,
-            # and from a call-back the partition stays pending for ever (KAFKA-14010).
+            # and from a callback the partition stays pending for ever (KAFKA-14010).
             self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
             raise IllegalState(f"an AlterIsr of {hosted.partition} is enqueued already")
         hosted.isr_state = proposed

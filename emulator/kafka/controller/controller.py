@@ -170,7 +170,7 @@ class KafkaController:
     def startup(self) -> None:
         """Begin to work on events; the first one runs for election."""
         self._zk_client.client.register_state_handler(self)
-        if self._host.profile.controller_threads == "call-backs":
+        if self._host.profile.controller_threads == "callbacks":
             self._zk_client.client.wait_for_call_backs(self.events.drained)
 
         async def process_startup() -> None:

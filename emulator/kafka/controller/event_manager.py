@@ -48,7 +48,7 @@ class ControllerEventManager:
         self._drained: list[Promise[None]] = []
 
     def start(self) -> None:
-        in_call_backs = self._host.profile.controller_threads == "call-backs"
+        in_call_backs = self._host.profile.controller_threads == "callbacks"
         thread = CALL_BACKS if in_call_backs else EVENT_THREAD
         self._task = self._host.spawn(thread, self._run())
 

@@ -29,7 +29,7 @@ async def commands_read_early(zk_client: KafkaZkClient, profile: Profile) -> Ear
     if profile.zookeeper_client != "zkclient":
         return EarlyCommands(None, None)
     elections = None
-    if profile.controller_threads == "call-backs":
+    if profile.controller_threads == "callbacks":
         elections = await zk_client.get_preferred_replica_election()
     return EarlyCommands(elections, await zk_client.get_partition_reassignment())
 

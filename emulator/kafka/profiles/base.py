@@ -22,8 +22,8 @@ from emulator.registry import modules_of
 Propagation = Literal["zk", "rpc"]
 """Who writes a changed ISR: the leader, with notifications (zk), or the controller (KIP-497)."""
 
-ControllerThreads = Literal["call-backs", "event-queue"]
-"""Call-backs of several threads under one lock, or one thread with a queue (KAFKA-5028)."""
+ControllerThreads = Literal["callbacks", "event-queue"]
+"""Callbacks of several threads under one lock, or one thread with a queue (KAFKA-5028)."""
 
 ZooKeeperClient = Literal["zkclient", "asynchronous"]
 """I0Itec's, which blocks and tries again across sessions, or Kafka's own (KAFKA-5642)."""

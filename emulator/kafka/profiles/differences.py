@@ -13,7 +13,7 @@ from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.base import guards
 
 ABSENT = "-"
-THREADS = {"call-backs": "controller call-backs under one lock", "event-queue": "event queue"}
+THREADS = {"callbacks": "controller callbacks under one lock", "event-queue": "event queue"}
 CLIENTS = {"zkclient": "ZkClient", "asynchronous": "asynchronous client"}
 
 

@@ -1,5 +1,5 @@
 """Kafka 0.8.2 (released 0.8.2.2): lag by messages and by time, no notifications of ISR changes,
-call-backs under one lock, ZkClient."""
+callbacks under one lock, ZkClient."""
 
 from emulator.kafka.profiles.base import Profile, guards_of
 
@@ -8,7 +8,7 @@ PROFILE = Profile(
     release="0.8.2.2",
     citation="KafkaConfig.scala@0.8.2.2; spec §3.2, §3.3, §8, §9",
     guards=guards_of("0.8.2.2"),
-    controller_threads="call-backs",
+    controller_threads="callbacks",
     zookeeper_client="zkclient",
     new_partitions="read-again",
     registration_version=1,

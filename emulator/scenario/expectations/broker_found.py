@@ -25,7 +25,7 @@ class BrokerFound(Check):
 
     def take(self, **arguments: object) -> None:
         super().take(**arguments)
-        self.found: list[int] = []
+        self.times: list[int] = []
         self.starts = 0
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
@@ -35,10 +35,10 @@ class BrokerFound(Check):
         if self.starts > 1 or self.what == "dead":
             who = getattr(event, _LISTS[self.what])
             if (self.broker or self.missed) in who:
-                self.found.append(event.t)
+                self.times.append(event.t)
 
     def at_end(self) -> Finding:
-        when = [show_us(self.state.clock.since_up(t)) for t in self.found]
+        when = [show_us(self.state.clock.since_up(t)) for t in self.times]
         seen = f"at {', '.join(when)}" if when else "it never did"
         if self.broker:
             return Finding(bool(when), seen)

@@ -45,11 +45,13 @@ class Converges(Check):
     def at_end(self) -> Finding:
         lacking = self.monitor.lacking()
         if lacking:
-            return Finding(False, f"{len(lacking)} things are missing, such as: {told(lacking[0])}")
+            return Finding(
+                False, f"{len(lacking)} things are missing, such as: {describe(lacking[0])}"
+            )
         return Finding(True if self._disturbed else None, "all of it has come about")
 
 
-def told(violation: Violation) -> str:
+def describe(violation: Violation) -> str:
     """Where it is, and what."""
     where = str(violation.partition) if violation.partition else ""
     at = f"broker {violation.broker}:" if violation.broker else ""

@@ -15,7 +15,7 @@ from emulator.scenario.units import show_us
 from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
-KEPT = 10_000
+FETCHES_MAX = 10_000
 
 
 class LeavesWhileFetching(Check):
@@ -29,7 +29,7 @@ class LeavesWhileFetching(Check):
 
     def take(self, **arguments: object) -> None:
         super().take(**arguments)
-        self.fetches: deque[tuple[int, int]] = deque(maxlen=KEPT)
+        self.fetches: deque[tuple[int, int]] = deque(maxlen=FETCHES_MAX)
 
     def on_fetch_sent(self, event: e.FetchSent) -> None:
         if event.broker == self.broker:

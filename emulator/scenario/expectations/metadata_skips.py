@@ -17,23 +17,23 @@ class MetadataSkips(Check):
     forms = (
         "metadata of {partition} never shows {first:version} to {last:version}",
         "metadata of {partition} never shows {last:version}",
-        "metadata of {partition} shows {wanted:version}",
+        "metadata of {partition} shows {expected:version}",
     )
     partition: TopicPartition
     first: int | None = None
     last: int | None = None
-    wanted: int | None = None
+    expected: int | None = None
 
     def at_end(self) -> Finding:
         now = self.state.partitions.of(self.partition).now
         version = now.version if now else -1
-        last = self.wanted if self.last is None else self.last
+        last = self.expected if self.last is None else self.last
         assert last is not None
         if version < last:
             return Finding(None, f"the znode only came to v{version}")
         shown = self.state.propagation.versions_shown(self.partition)
         seen = "shown: " + (", ".join(f"v{v}" for v in sorted(shown)) or "none")
-        if self.wanted is not None:
-            return Finding(self.wanted in shown, seen)
+        if self.expected is not None:
+            return Finding(self.expected in shown, seen)
         first = last if self.first is None else self.first
         return Finding(not any(first <= v <= last for v in shown), seen)

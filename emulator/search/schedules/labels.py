@@ -1,7 +1,7 @@
 """What can happen next, in words: which thread, or what is called back on whose behalf.
 
 Owns how a choice's label is put together, by which a schedule can be read, and found again in a run
-that is a little different. Its parts are declared with the call-back (`zk.wire.labelled`, and the
+that is a little different. Its parts are declared with the callback (`zk.wire.labelled`, and the
 `on_behalf_of` of the object whose method it is), so that they stay when a method is renamed. They
 come out the same in every process: no addresses, no numbers of ours.
 """

@@ -142,7 +142,8 @@ def _learn(
     deleted and created again in between is another one."""
     last = spans[-1] if spans and spans[-1].to_us == OPEN else None
     facts = state.zk_version, state.leader, state.leader_epoch, state.isr
-    znode = partitions.of(state.partition).now
+    partition = partitions.all.get(state.partition)
+    znode = None if partition is None else partition.now
     if (
         last is None
         or facts != (last.version, last.leader, last.leader_epoch, last.isr)

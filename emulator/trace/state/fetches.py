@@ -8,6 +8,7 @@ processFetchRequest); so a paused follower keeps its last value.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import msgspec
 
@@ -21,6 +22,12 @@ _THREAD = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)")
 
 ThreadKey = tuple[int, int]
 """Of one broker's threads: the leader and the fetcher id, as in Kafka's name of the thread."""
+
+
+@cache  # Asked for every Fetch of a run; a cluster has a few dozen such names.
+def _thread_key(name: str) -> ThreadKey | None:
+    match = _THREAD.fullmatch(name)
+    return None if match is None else (int(match[2]), int(match[1]))
 
 
 class Delay(msgspec.Struct):
@@ -84,11 +91,14 @@ class Fetches:
 
     def _thread(self, event: e.FetchSent | e.PartitionDelayed) -> FetcherThread | None:
         """The thread in which this happens; None: a client's."""
-        match = _THREAD.fullmatch(event.thread)
-        if match is None:
+        key = _thread_key(event.thread)
+        if key is None:
             return None
-        key = int(match[2]), int(match[1])
-        return self.threads.setdefault(event.broker, {}).setdefault(key, FetcherThread())
+        threads = self.threads.setdefault(event.broker, {})
+        thread = threads.get(key)
+        if thread is None:
+            thread = threads[key] = FetcherThread()
+        return thread
 
     def on_fetcher_started(self, event: e.FetcherStarted) -> None:
         key = event.leader, event.fetcher_id

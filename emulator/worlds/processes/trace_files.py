@@ -11,7 +11,7 @@ from pathlib import Path
 
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.events import AnyEvent, ZkTransaction
-from emulator.trace.reader import read_events
+from emulator.trace.reader import has_header, read_events
 from emulator.trace.sink import Sink
 from emulator.worlds.live_causality import changes_of
 from emulator.worlds.network.cause_links import SUFFIX, read_notes
@@ -39,7 +39,7 @@ def merged_run(
     parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
     for broker in brokers:
         trace = folder / f"broker-{broker}.ndjson"
-        events = list(read_events(trace)) if trace.exists() else []
+        events = list(read_events(trace)) if has_header(trace) else []
         notes = list(read_notes(trace.with_name(trace.name + SUFFIX)))
         parts[f"broker-{broker}"] = Part(events, notes)
     whose = {

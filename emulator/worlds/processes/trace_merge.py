@@ -237,8 +237,8 @@ class _Merge:
                 if note.kind == "told" and (who, note.number) in self._passed:
                     waits[who, note.at].append(self._passed[who, note.number])
         for n, (who, number) in self._asked_of.items():
-            noted = who, self._parts[who].notes[number].at - 1
-            waits[ZOOKEEPER, n] += [noted, self._passed.get((who, number), noted)]
+            asked_at = who, self._parts[who].notes[number].at - 1
+            waits[ZOOKEEPER, n] += [asked_at, self._passed.get((who, number), asked_at)]
         for n, request in self._request_of.items():
             waits[ZOOKEEPER, n].append(request)
         for passed, (who, number) in self._asked_with.items():
@@ -280,9 +280,9 @@ class _Merge:
         if who.startswith(ON_THE_WIRE):
             cause = self._cause_of_request(self._asked_with.get((who, at), NOWHERE))
         elif who == ZOOKEEPER:
-            noted = self._asked_of.get(at, NOWHERE)
-            request = self._request_of.get(at) or self._passed.get(noted)
-            cause = request or self._cause_of_request(noted)
+            asked_at = self._asked_of.get(at, NOWHERE)
+            request = self._request_of.get(at) or self._passed.get(asked_at)
+            cause = request or self._cause_of_request(asked_at)
         else:
             cause = self._resolved(who, event.cause)
         seq = self._new[who, at] = len(before)

@@ -37,11 +37,11 @@ class RealClients:
         by_tool = is_by_tool(request, self._version)
         do = self.tools.do if by_tool else self.administrator.do
 
-        def ask() -> None:
+        def perform() -> None:
             record.result = do(request)
             record.returned_us = wall_us()
 
-        self._answers.append(self._asking.submit(ask))
+        self._answers.append(self._asking.submit(perform))
 
     def produce(self, request: Action) -> None:
         assert isinstance(request, Produce | Send)

@@ -3,7 +3,7 @@
 Producers have the manners that recordings describe (linger.ms 0, metadata every second, retries
 without end), and a driver that hands records over at a rate and asks for results in every round.
 What librdkafka has no call for, AlterPartitionReassignments, a client of ours sends.
-Tells what happened through call-backs; it must not know what becomes of it.
+Tells what happened through callbacks; it must not know what becomes of it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A consumer of a real cluster, through librdkafka: it reads partitions from their start.
 
-Tells what it read through a call-back; belongs to no group, commits nothing.
+Tells what it read through a callback; belongs to no group, commits nothing.
 """
 
 from __future__ import annotations

@@ -106,8 +106,8 @@ def test_however_the_command_ends_its_brokers_and_its_server_end_too(
                 break
         assert len(started) >= 4, "three brokers and a server"
         process.send_signal(how)
-        process.stderr.read()
-    assert process.returncode == (-how if how == signal.SIGKILL else UNKNOWN)
+        rest = process.stderr.read()
+    assert process.returncode == (-how if how == signal.SIGKILL else UNKNOWN), rest
     assert all(gone(pid) for pid in started)
     assert list((tmp_path / "tmp").iterdir()) == []
 

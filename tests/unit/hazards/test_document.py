@@ -17,4 +17,4 @@ def test_the_page_is_what_the_catalogue_says() -> None:
 
 def test_every_hazard_was_seen_and_its_cure_held() -> None:
     assert list(seen()) == sorted(catalogue()), "make hazards"
-    assert [name for name, one in seen().items() if not one.as_wanted or one.needless] == []
+    assert [name for name, one in seen().items() if not one.is_as_expected or one.needless] == []

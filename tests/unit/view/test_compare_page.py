@@ -20,7 +20,7 @@ PAGE = Page(
     names=("zk", "rpc"),
     distributions={"decision → effective": {"zk": [1.0, 2.0, 4.0], "rpc": [40.0]}, "never": {}},
     times=Table(("milliseconds", "p50"), [("effective", "4.00")]),
-    rest=Table(("", "zk", "rpc"), [("conflicts", "1", "0")]),
+    counts=Table(("", "zk", "rpc"), [("conflicts", "1", "0")]),
     troubles=["rpc: <orders-0> stuck"],
     repeat="isr compare tried --seed 0x7",
 )

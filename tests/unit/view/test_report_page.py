@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.view.report_page import Found, ReportPage, Section, render_report
+from emulator.view.report_page import Diagnosis, ReportPage, Section, render_report
 from emulator.view.stored import StoredRun
 from tests.unit.view.test_html import parsed
 from tests.unit.view.traces import HEADER, Script
@@ -15,7 +15,7 @@ SICK = ReportPage(
     title="report on logs",
     facts=["broker 1: Kafka 2.6.3"],
     about=["imported from logs", "unknown: <broker 2>"],
-    diagnoses=[Found("KAFKA-2729", "from 5 s to the end", "broker 1 rejected 6", "restart it")],
+    diagnoses=[Diagnosis("KAFKA-2729", "from 5 s to the end", "broker 1 rejected 6", "restart it")],
     sections=[
         Section("At the end", "All is well.", ("partition",), [("orders-0",)]),
         Section("Stale metadata", "None.", ("broker",), [], "3 are left out"),

@@ -26,7 +26,7 @@ from emulator.view.why import (
     tell_why,
 )
 from emulator.view.why_text import headline, lines, render_why
-from emulator.view.wording import tell
+from emulator.view.wording import describe_event
 from tests.unit.view.recorded import recorded
 from tests.unit.view.traces import HEADER, P0, Script
 
@@ -230,4 +230,4 @@ def test_a_session_that_ran_out_is_told_from_one_that_was_closed(asked: bool, sa
     event = next(one for one in script.events if getattr(one, "op", "") == "closeSession")
     if asked:
         event = script.events[event.seq + 1]
-    assert tell(event, scene(Timeline(script.events))).headline == said
+    assert describe_event(event, scene(Timeline(script.events))).headline == said

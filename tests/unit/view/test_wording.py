@@ -24,7 +24,7 @@ from emulator.trace.values import (
 )
 from emulator.view import wording
 from emulator.view.telling import Level, fields_of, partitions_of, scene
-from emulator.view.wording import tell, versions
+from emulator.view.wording import describe_event, versions
 
 P0 = TopicPartition("orders", 0)
 SAMPLES: dict[Any, Any] = {
@@ -62,7 +62,7 @@ def value(kind: Any) -> Any:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_it_can_be_told(kind: type[Any]) -> None:
     event = sample(kind)
-    told = tell(event, scene(Timeline([event])))
+    told = describe_event(event, scene(Timeline([event])))
     assert told.headline
     assert "\n" not in told.headline
     assert isinstance(partitions_of(event), tuple)
@@ -73,7 +73,7 @@ def test_a_kind_without_words_of_its_own_is_told_by_its_fields(
 ) -> None:
     monkeypatch.setattr(wording, "TELLERS", {})
     event = e.HwAdvanced(0, 0, 1, "", -1, P0, "leader", 60, 61)
-    told = tell(event, scene(Timeline([event])))
+    told = describe_event(event, scene(Timeline([event])))
     assert told.headline == "hw advanced"
     assert told.numbers == "partition orders-0, role leader, hw 60, leo 61"
 
@@ -82,7 +82,7 @@ def test_what_failed_is_never_mere_traffic() -> None:
     for kind in KINDS:
         if kind.__name__.endswith(("Rejected", "Refused", "Ignored", "Malformed")):
             event = sample(kind)
-            assert tell(event, scene(Timeline([event]))).level is Level.STORY
+            assert describe_event(event, scene(Timeline([event]))).level is Level.STORY
 
 
 def test_structures_are_told_without_what_is_empty_in_them() -> None:

@@ -1,5 +1,6 @@
 """Traces of several processes become one: in causal order, whatever their clocks say."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -14,8 +15,10 @@ from emulator.trace.events import (
     ZkRequest,
     ZkTransaction,
 )
+from emulator.trace.reader import Header
 from emulator.trace.values import Parameters
 from emulator.worlds.network.cause_links import Span, cause_of
+from emulator.worlds.processes.trace_files import merged_run
 from emulator.worlds.processes.trace_merge import CircularCauses, Logged, Part, merged
 from emulator.worlds.processes.wire_requests import WireRequest, notes_of
 
@@ -346,3 +349,14 @@ def test_no_effect_comes_before_its_cause(
     assert len(order) == len(acts)
     for name, earlier in happened.items():
         assert all(order[one] < order[name] for one in earlier)
+
+
+def test_a_broker_that_was_killed_before_its_header_was_written_left_no_event(
+    tmp_path: Path,
+) -> None:
+    header = msgspec.json.encode(
+        Header(trace=3, scenario="s", seed=1, profile="2.6", zookeeper="embedded")
+    )
+    for length in range(len(header) + 1):
+        (tmp_path / "broker-1.ndjson").write_bytes(header[:length])
+        assert merged_run(tmp_path, [1, 2], [], [], 0.0, []) == []
