@@ -16,6 +16,7 @@ import msgspec
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.protocol.messages import Request, Response
 from emulator.registry import classes_of
+from emulator.worlds.wire.decoder import ENTRIES
 from emulator.worlds.wire.entities import Entity, Values
 
 Knows = Mapping[str, tuple[int, int]]
@@ -37,7 +38,9 @@ class Api(Generic[Q, R]):
 
     `newest`: from which release on which version is the newest; the oldest that we speak is
     `least`, the newest `cap`. Inter-broker versions come from the profile. What a version does not
-    have is passed over when its entity is made, so each `write` says all that the newest has."""
+    have is passed over when its entity is made, so each `write` says all that the newest has.
+    `most_entries`: of all arrays of a request together. `padding`: zero bytes that may follow a
+    flexible request, because a client in use sends them."""
 
     name: ClassVar[str]
     key: ClassVar[int]
@@ -45,6 +48,8 @@ class Api(Generic[Q, R]):
     least: ClassVar[int] = 0
     newest: ClassVar[Mapping[str, int]]
     cap: ClassVar[int] = 99
+    most_entries: ClassVar[int] = ENTRIES
+    padding: ClassVar[int] = 0
 
     def read_request(self, entity: Entity) -> Sent:
         raise AssertionError(self.name)

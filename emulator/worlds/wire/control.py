@@ -30,6 +30,7 @@ from emulator.kafka.protocol.messages import (
 )
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import Api, Sent
+from emulator.worlds.wire.decoder import MOST_ENTRIES
 from emulator.worlds.wire.entities import Entity, Values
 from emulator.worlds.wire.partitions import ABSENT, PartitionTable, error_of, numbers_by_topic
 
@@ -109,6 +110,7 @@ class LeaderAndIsr(Api[LeaderAndIsrRequest, LeaderAndIsrResponse]):
     """Topic ids (version 5, Kafka 2.8) are not known here."""
 
     name, key, sends, cap = "LeaderAndIsr", 4, LeaderAndIsrRequest, 4
+    most_entries = MOST_ENTRIES
     newest = {"1.0": 1, "2.2": 2, "2.4": 4}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -136,6 +138,7 @@ class UpdateMetadata(Api[UpdateMetadataRequest, UpdateMetadataResponse]):
     supported."""
 
     name, key, sends, least, cap = "UpdateMetadata", 6, UpdateMetadataRequest, 1, 6
+    most_entries = MOST_ENTRIES
     newest = {"1.0": 4, "2.2": 5, "2.4": 6}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -181,6 +184,7 @@ class StopReplica(Api[StopReplicaRequest, StopReplicaResponse]):
     """Up to version 2 one request deletes all of its partitions or none."""
 
     name, key, sends = "StopReplica", 5, StopReplicaRequest
+    most_entries = MOST_ENTRIES
     newest = {"1.0": 0, "2.2": 1, "2.4": 2, "2.6": 3}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -269,6 +273,7 @@ class AlterIsr(Api[AlterIsrRequest, AlterIsrResponse]):
     """Version 0; topic ids (version 2, Kafka 3.3) are not known here."""
 
     name, key, sends, cap = "AlterIsr", 56, AlterIsrRequest, 0
+    most_entries = MOST_ENTRIES
     newest = {"2.7": 0}
 
     def read_request(self, entity: Entity) -> Sent:

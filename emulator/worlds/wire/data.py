@@ -29,6 +29,7 @@ from emulator.kafka.protocol.messages import (
 )
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
+from emulator.worlds.wire.decoder import MOST_ENTRIES
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.partitions import (
@@ -141,6 +142,7 @@ class Fetch(Api[FetchRequest, FetchResponse]):
     """From version 4 on (record format 2)."""
 
     name, key, sends, least = "Fetch", 1, FetchRequest, 4
+    most_entries = MOST_ENTRIES
     newest = {"1.0": 6, "1.1": 7, "2.0": 8, "2.1": 10, "2.3": 11, "2.7": 12}
     cap = 12
 
@@ -274,6 +276,7 @@ class OffsetForLeaderEpoch(Api[OffsetsForLeaderEpochRequest, OffsetsForLeaderEpo
     """What followers ask before they truncate."""
 
     name, key, sends = "OffsetForLeaderEpoch", 23, OffsetsForLeaderEpochRequest
+    most_entries = MOST_ENTRIES
     newest = {"1.0": 0, "2.0": 1, "2.1": 2, "2.3": 3}
 
     def read_request(self, entity: Entity) -> Sent:

@@ -63,6 +63,8 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
 
     name, key, sends = "Metadata", 3, MetadataRequest
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.3": 8, "2.4": 9}
+    padding = 3
+    """librdkafka writes the null array of all topics with four bytes where one is meant."""
 
     def _topics(self, entity: Entity) -> tuple[str, ...] | None:
         """None: all."""

@@ -15,12 +15,12 @@ from kio.schema.errors import ErrorCode
 
 from emulator.kafka.protocol.messages import ApiVersionsResponse, Request, Response
 from emulator.worlds.wire.api import Api, Knows, Sent, apis
+from emulator.worlds.wire.decoder import read
 from emulator.worlds.wire.discovery import ApiVersions, ranges_of
 from emulator.worlds.wire.entities import (
     Entity,
     Values,
     make,
-    read,
     request_schema,
     response_schema,
     write,
@@ -104,10 +104,14 @@ def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
         raise Unsupported(f"{api.name} version {version}: {least} to {most}")
     schema = request_schema(key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
-    entity, _ = read(schema, payload, offset)
+    entity, end = read(schema, payload, offset, api.most_entries)
+    # Kafka passes over what is left. Here it is a request that is not what its sender meant.
+    padding = api.padding if schema.__flexible__ else 0
+    if len(payload) - end > padding or any(payload[end:]):
+        raise Malformed(f"{api.name}: {len(payload) - end} bytes behind its end")
     try:
         sent = api.read_request(entity)
-    # What kio lets through and we cannot say (a null list, an enum's unknown number) is malformed.
+    # What a schema lets through and our requests cannot say is malformed.
     except (ValueError, KeyError, AttributeError) as error:
         raise Malformed(f"{api.name}: {error}") from None
     if key == ApiVersions.key:  # an API does not know which versions its broker speaks
@@ -142,7 +146,9 @@ def response_from(payload: bytes, request: Request, version: int) -> tuple[int, 
     api = api_of(request)
     schema = response_schema(api.key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
-    entity, _ = read(schema, payload, offset)
+    entity, end = read(schema, payload, offset)
+    if end != len(payload):
+        raise Malformed(f"{api.name}: {len(payload) - end} bytes behind its end")
     try:
         return header.correlation_id, api.read_response(entity, request)
     except (ValueError, KeyError, IndexError, AttributeError) as error:
