@@ -32,6 +32,7 @@ from emulator.kafka.broker.replica_manager import ReplicaManager
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
 from emulator.kafka.broker.zookeeper import BLOCKING, client_of, client_version_of
 from emulator.kafka.controller.controller import KafkaController
+from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.profiles.base import ServesFrom
 from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Network, ServerConnection
@@ -76,13 +77,14 @@ class Broker:
         wall_ms: Callable[[], int],
         draw: Callable[[int], int],
         not_before_us: Mapping[str, int] | None = None,
+        new_cluster_id: str = "emulated-cluster-id---",
     ) -> None:
         """`not_before_us` holds steps of the boot back until a moment (a recording gives that of
         the registration); `wall_ms` is for time stamps inside znodes; `draw` gives a number below
-        another."""
+        another; `new_cluster_id` is for a cluster that has none yet."""
         self.context, self._service, self._network = context, service, network
         self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
-        self._draw = draw
+        self._draw, self._new_cluster_id = draw, new_cluster_id
         self._not_before_us = dict(not_before_us or {})
         self.started = False
         self.zk: ZooKeeperClient | None = None
@@ -159,9 +161,12 @@ class Broker:
         await self._step("top_level_paths")
         await zk_client.create_top_level_paths()
         reads = self.context.profile.reads_at_start
-        if "cluster-id" in reads and await zk_client.get_cluster_id() is None:
-            await self._step("cluster_id")
-            await zk_client.create_or_get_cluster_id("emulated-cluster-id---")
+        if "cluster-id" in reads:
+            cluster_id = await zk_client.get_cluster_id()
+            if cluster_id is None:
+                await self._step("cluster_id")
+                cluster_id = await zk_client.create_or_get_cluster_id(self._new_cluster_id)
+            self.context.cluster_id = cluster_id
         for entity in (paths.DEFAULT_ENTITY, str(self.broker)) if "broker-configs" in reads else ():
             await zk_client.get_entity_configs("brokers", entity)
         return zk_client
@@ -240,6 +245,7 @@ class Broker:
             self.metadata_cache,
             AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
             controller.requests,
+            ProducerIdManager(self.context, zk_client),
         )
         self._answers_from("controller")
         controller.startup()

@@ -22,6 +22,7 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_manager import ReplicaManager
 from emulator.kafka.model.errors import KafkaError
+from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.protocol.messages import (
     FetchedPartition,
     FetchPartition,
@@ -225,11 +226,12 @@ def produce(
     timeout_ms: int = 30_000,
     partition: TopicPartition = ORDERS_0,
     data: bytes = b"",
+    producer: BatchProducer | None = None,
     name: str = "produce",
 ) -> Incoming:
     """A producer's records, 100 bytes each where there is no `data`."""
     size = len(data) or records * 100
-    wanted = ProducePartition(partition, records, size, data)
+    wanted = ProducePartition(partition, records, size, data, producer)
     request = ProduceRequest(acks, timeout_ms, (wanted,))
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:

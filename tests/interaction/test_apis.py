@@ -9,6 +9,7 @@ import pytest
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.apis import KafkaApis
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
+from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
     AlterConfigsRequest,
@@ -20,6 +21,8 @@ from emulator.kafka.protocol.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
     MetadataRequest,
@@ -75,6 +78,8 @@ def line_of(response: Any) -> str:
             return f"{error.name} session {session} {named}".rstrip()
         case ProduceResponse(partitions=produced):
             return " ".join(f"{p.partition} {p.error.name}" for p in produced)
+        case InitProducerIdResponse(error=Errors.NONE, producer_id=producer_id) as given:
+            return f"producer {producer_id}, epoch {given.producer_epoch}"
     partitions = getattr(response, "partitions", None)
     if partitions is None:
         error = getattr(response, "error", None)
@@ -108,6 +113,7 @@ class Serving(Hosting):
             self.metadata_cache,
             AdminManager(self.context, self.zk, self.metadata_cache, self._draw),
             NotAsked(is_controller),
+            ProducerIdManager(self.context, self.zk),
         )
         self.draws: list[int] = []
         self.pool = RequestHandlerPool(self.context)
@@ -562,3 +568,52 @@ def test_alter_isr_at_a_broker_that_is_no_controller_or_does_not_know_it(
     asked = AlterIsrRequest(2, 102, (AlterIsrPartition(ORDERS_0, 4, (2, 1), 5),))
     with Serving(profile=profile) as play:
         play >> request(asked) << f"answer: {error}"
+
+
+# -- idempotent producers (KIP-98) -----------------------------------------------------------------
+
+BLOCK = "/latest_producer_id_block"
+
+
+def block_of(broker: int, start: int, end: int) -> str:
+    return f'{{"version":1,"broker":{broker},"block_start":"{start}","block_end":"{end}"}}'
+
+
+def test_producer_ids_come_out_of_a_block_that_is_claimed_in_zookeeper() -> None:
+    with Serving() as play:
+        (
+            play
+            >> request(InitProducerIdRequest(), "first")
+            << f"getData {BLOCK}"
+            >> data(block_of(2, 3000, 3999), 4)
+            << f"set {BLOCK} at v4: {block_of(1, 4000, 4999)}"
+            # While one request claims, others wait.
+            >> request(InitProducerIdRequest(), "second")
+            >> ok(5)
+            << "first: producer 4000, epoch 0"
+            << "second: producer 4001, epoch 0"
+        )
+
+
+def test_a_block_that_another_broker_claims_first_is_not_used() -> None:
+    with Serving() as play:
+        (
+            play
+            >> request(InitProducerIdRequest())
+            << f"getData {BLOCK}"
+            >> data("", 0)
+            << f"set {BLOCK} at v0: {block_of(1, 0, 999)}"
+            >> reply(Code.BAD_VERSION)
+            << f"getData {BLOCK}"
+            >> data(block_of(2, 0, 999), 1)
+            << f"getData {BLOCK}"
+            >> data(block_of(2, 0, 999), 1)
+            << f"set {BLOCK} at v1: {block_of(1, 1000, 1999)}"
+            >> ok(2)
+            << "answer: producer 1000, epoch 0"
+        )
+
+
+def test_a_transactional_producer_is_refused() -> None:
+    with Serving() as play:
+        play >> request(InitProducerIdRequest("t")) << "answer: INVALID_REQUEST"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.kafka.model.producer_state import BatchProducer
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.pause import Pause
 from emulator.trace import events
@@ -152,3 +153,32 @@ def test_3_6_acks_2_is_told_ok_of_what_is_not_committed() -> None:
         committed = [e.hw for e in cluster.seen(events.HwAdvanced, broker=1)]
         assert told
         assert max(committed, default=0) < told[-1].base_offset
+
+
+# -- idempotent producers --------------------------------------------------------------------------
+
+UNKNOWN = [
+    ({"profile": "2.4"}, "UNKNOWN_PRODUCER_ID"),
+    ({"profile": "2.6"}, "NONE at 10"),
+    (switched("unknown-producers-accepted", False), "UNKNOWN_PRODUCER_ID"),
+    (switched("unknown-producers-accepted", True, "2.4"), "NONE at 10"),
+]
+
+
+@pytest.mark.parametrize(("how", "answer"), UNKNOWN)
+def test_up_to_2_4_a_producer_that_the_log_does_not_know_must_begin_at_0(
+    how: dict[str, object], answer: str
+) -> None:
+    with leading(**how) as play:
+        play >> produce(acks=1, producer=BatchProducer(7, 0, 3)) << f"produce: {answer}"
+
+
+def test_a_batch_that_comes_again_is_answered_with_its_first_offset_and_not_appended() -> None:
+    with leading(isr=(1,)) as play:
+        first, second = BatchProducer(7, 0, 0), BatchProducer(7, 0, 2)
+        play >> produce(2, producer=first) << "hw 12" << "produce: NONE at 10"
+        play >> produce(1, producer=second) << "hw 13" << "produce: NONE at 12"
+        play >> produce(2, producer=first) << "produce: NONE at 10"
+        play >> produce(1, producer=BatchProducer(7, 0, 4))
+        play << "produce: OUT_OF_ORDER_SEQUENCE_NUMBER"
+        assert play.hosted().log.log_end_offset == 13  # type: ignore[union-attr]

@@ -31,6 +31,8 @@ HELD_BY = {
     "test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_a_broker_unless_it_may_elect_uncleanly",
     "small-update-metadata": "test_6_by_version:"
     "test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them",
+    "unknown-producers-accepted": "test_4_by_version:"
+    "test_up_to_2_4_a_producer_that_the_log_does_not_know_must_begin_at_0",
     "added-replicas-are-new": "test_6_commands:"
     "test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_is_new",
     "brokers-read-again": "test_6_by_version:"

@@ -51,6 +51,14 @@ class ConfigChange(msgspec.Struct, frozen=True):
     entity_path: str
 
 
+class ProducerIdBlock(msgspec.Struct, frozen=True):
+    """The producer ids `start` to `end`, which one broker gives out."""
+
+    broker: int
+    start: int
+    end: int
+
+
 class _BrokerV1(msgspec.Struct):
     jmx_port: int
     timestamp: str
@@ -160,6 +168,19 @@ class _ClusterIdRead(msgspec.Struct):
     id: str
 
 
+class _ProducerIdBlock(msgspec.Struct):
+    version: int
+    broker: int
+    block_start: str
+    block_end: str
+
+
+class _ProducerIdBlockRead(msgspec.Struct):
+    broker: Int32
+    block_start: str
+    block_end: str
+
+
 _encode = msgspec.json.Encoder().encode
 _broker_decoder = msgspec.json.Decoder(_BrokerRead)
 _log_dir_decoder = msgspec.json.Decoder(_LogDirEventRead)
@@ -167,6 +188,7 @@ _reassignment_decoder = msgspec.json.Decoder(_ReassignmentRead)
 _config_decoder = msgspec.json.Decoder(_ConfigRead)
 _config_change_decoder = msgspec.json.Decoder(_ConfigChangeRead)
 _cluster_id_decoder = msgspec.json.Decoder(_ClusterIdRead)
+_producer_id_block_decoder = msgspec.json.Decoder(_ProducerIdBlockRead)
 
 
 def encode_broker(broker: BrokerInfo) -> bytes:
@@ -281,6 +303,21 @@ def encode_cluster_id(cluster_id: str) -> bytes:
 def decode_cluster_id(data: bytes | None, path: str = paths.CLUSTER_ID) -> str:
     """ClusterIdZNode.fromJson."""
     return decode_json(path, data, _cluster_id_decoder).id
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """ProducerIdManager.generateProducerIdBlockJson@2.6.3: the ids are strings, JavaScript has no
+    numbers of that size."""
+    return _encode(_ProducerIdBlock(1, block.broker, str(block.start), str(block.end)))
+
+
+def decode_producer_id_block(
+    data: bytes | None, path: str = paths.LATEST_PRODUCER_ID_BLOCK
+) -> ProducerIdBlock:
+    """ProducerIdManager.parseProducerIdBlockData@2.6.3."""
+    it = decode_json(path, data, _producer_id_block_decoder)
+    start = decode_number_text(path, "block_start", it.block_start)
+    return ProducerIdBlock(it.broker, start, decode_number_text(path, "block_end", it.block_end))
 
 
 def _present(path: str, field: str, value: str | None) -> str:

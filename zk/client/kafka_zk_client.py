@@ -25,7 +25,7 @@ from zk.client.codec import (
     ReplicaAssignment,
     TopicPartition,
 )
-from zk.client.codec_admin import BrokerInfo
+from zk.client.codec_admin import BrokerInfo, ProducerIdBlock
 from zk.client.config_requests import ConfigRequests
 from zk.client.zk_requests import MATCH_ANY_VERSION, NO_FENCING, expect_ok
 from zk.errors import Code, ControllerMoved, ZooKeeperError
@@ -100,6 +100,28 @@ class KafkaZkClient(ConfigRequests):
             if error.code is not Code.NODE_EXISTS:
                 raise
             return await self.get_cluster_id() or proposed
+
+    async def get_producer_id_block(self) -> tuple[ProducerIdBlock | None, int]:
+        """The block that was claimed last, and the znode's version (getDataAndVersion). None: no
+        broker has claimed one yet. MalformedZNode: to begin again would give ids twice."""
+        path = paths.LATEST_PRODUCER_ID_BLOCK
+        reply = await self.one(GetData(path))
+        expect_ok(reply, path)
+        assert reply.stat is not None
+        block = codec_admin.decode_producer_id_block(reply.data) if reply.data else None
+        return block, reply.stat.version
+
+    async def claim_producer_id_block(self, block: ProducerIdBlock, expected_version: int) -> bool:
+        """False: another broker was faster."""
+        data = codec_admin.encode_producer_id_block(block)
+
+        def checker(current: Reply) -> int | None:
+            assert current.stat is not None
+            return current.stat.version if current.data == data else None
+
+        path = paths.LATEST_PRODUCER_ID_BLOCK
+        result = await self.conditional_update_path(path, data, expected_version, checker)
+        return isinstance(result, Updated)
 
     async def register_broker(self, broker: int, info: BrokerInfo) -> int:
         """Create the ephemeral registration; returns the broker epoch (its czxid), or -1 where

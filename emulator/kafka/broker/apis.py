@@ -38,6 +38,8 @@ from emulator.kafka.protocol.messages import (
     ElectLeadersRequest,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     ListOffsetsRequest,
@@ -59,7 +61,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.kafka.protocol.transport import ServerConnection
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
-from zk.errors import ZooKeeperError
+from zk.errors import MalformedZNode, ZooKeeperError
 
 
 class ControllerPort(Protocol):
@@ -98,6 +100,12 @@ class ControllerPort(Protocol):
     ) -> None: ...
 
 
+class ProducerIdPort(Protocol):
+    """Who gives producer ids."""
+
+    async def generate_producer_id(self) -> int: ...
+
+
 class KafkaApis:
     """The entry points of one broker."""
 
@@ -108,10 +116,11 @@ class KafkaApis:
         metadata_cache: MetadataCache,
         admin: AdminManager,
         controller: ControllerPort,
+        producer_ids: ProducerIdPort,
     ) -> None:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
-        self._controller = controller
+        self._controller, self._producer_ids = controller, producer_ids
         self._elections = ElectLeaders(context, metadata_cache)
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
 
@@ -137,6 +146,8 @@ class KafkaApis:
                     connection.respond(self._metadata_cache.metadata(request.topics))
                 case ApiVersionsRequest():
                     connection.respond(ApiVersionsResponse())
+                case InitProducerIdRequest():
+                    connection.respond(await self._init_producer_id(request))
                 # -- from the controller and from other brokers
                 # For an earlier incarnation of this broker (isBrokerEpochStale, KIP-380). -1: the
                 # controller is older than 2.2. A greater epoch is accepted: the controller may see
@@ -192,7 +203,7 @@ class KafkaApis:
                     connection.respond(await admin.describe_configs(request))
                 case _:
                     assert_never(request)
-        except (ZooKeeperError, IllegalState) as error:
+        except (ZooKeeperError, MalformedZNode, IllegalState) as error:
             # Kafka catches whatever a handler throws: the handler thread takes the next request,
             # and what the request had done before it threw stays done.
             self._context.failed(type(request).__name__, error)
@@ -214,6 +225,13 @@ class KafkaApis:
                 connection.respond(None)
 
         await self._replicas.append_records(request, respond)
+
+    async def _init_producer_id(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
+        """Transactions are not emulated; InitProducerId has no message that could say so."""
+        if request.transactional_id is not None:
+            return InitProducerIdResponse(Errors.INVALID_REQUEST)
+        producer_id = await self._producer_ids.generate_producer_id()
+        return InitProducerIdResponse(Errors.NONE, producer_id, 0)
 
     async def _fetch(self, request: FetchRequest, connection: ServerConnection) -> None:
         context = self._sessions.context_of(request)
@@ -325,4 +343,6 @@ def error_response(request: Request, error: Errors) -> Response:
             return UpdateMetadataResponse(error)
         case StopReplicaRequest():
             return StopReplicaResponse(error)
+        case InitProducerIdRequest():
+            return InitProducerIdResponse(error)
     return AdminResponse(error)

@@ -50,6 +50,8 @@ class BrokerContext:
         """Which of Kafka's fixes this broker's version has."""
         self.broker_epoch = -1
         """The czxid of its registration; -1 before it is registered, and before 2.2."""
+        self.cluster_id: str | None = None
+        """Of `/cluster/id`; None before 0.10.1, which has none."""
         self.follower_epochs: dict[int, int] = {}
         """The broker epochs that followers' last fetches came with."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)

@@ -89,4 +89,5 @@ class MetadataCache:
             -1 if self.controller_id is None else self.controller_id,
             partitions,
             self._version,
+            self._context.cluster_id,
         )

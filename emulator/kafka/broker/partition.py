@@ -19,12 +19,14 @@ from emulator.kafka.broker.partition_ports import DelayedOperations
 from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
+from emulator.kafka.model.producer_state import BatchMetadata, BatchProducer
 from emulator.kafka.profiles.guards.following import (
     EPOCH_START_RECORDED,
     FETCHES_COMPLETED_OUTSIDE_THE_LOCK,
     TRUNCATION_AFTER_MISSED_EPOCHS,
 )
 from emulator.kafka.profiles.guards.isr import CONTROLLERS_SHRINKS_COUNT, ONLY_THE_ASSIGNED_JOIN
+from emulator.kafka.profiles.guards.producers import UNKNOWN_PRODUCERS_ACCEPTED
 from emulator.kafka.protocol.messages import FetchedPartition, FetchPartition
 from emulator.kernel.scheduler import BASE_MS
 from emulator.kernel.sync import RwLock, WriteSection
@@ -328,17 +330,24 @@ class Partition:
     # -- produce -----------------------------------------------------------------------------------
 
     async def append_records_to_leader(
-        self, records: int, size: int, required_acks: int, data: bytes = b""
-    ) -> Batch:
+        self,
+        records: int,
+        size: int,
+        required_acks: int,
+        data: bytes = b"",
+        producer: BatchProducer | None = None,
+    ) -> Batch | BatchMetadata:
         """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
-        when acks=all and the ISR is too small. Parked requests are looked at outside the lock; in
-        2.1.0 parked fetches are inside it, and with them the locks of others (KAFKA-7697)."""
+        when acks=all and the ISR is too small. What an idempotent producer sends again is not
+        appended: the result is where it stands in the log. Parked requests are looked at outside
+        the lock; in 2.1.0 parked fetches are inside it, and with them the locks of others
+        (KAFKA-7697)."""
         if self._fetches_outside:
             await self.lock.pass_read()
-            batch = await self._append(records, size, required_acks, data)
+            batch = await self._append(records, size, required_acks, data, producer)
         else:
             async with self.lock.read:
-                batch = await self._append(records, size, required_acks, data)
+                batch = await self._append(records, size, required_acks, data, producer)
                 await self._delayed.check_and_complete_fetch(self.partition)
         # Where the ISR is the leader alone, the record is committed now. Else only fetches that
         # wait for bytes can complete.
@@ -348,7 +357,14 @@ class Partition:
             await self._delayed.check_and_complete_fetch(self.partition)
         return batch
 
-    async def _append(self, records: int, size: int, required_acks: int, data: bytes) -> Batch:
+    async def _append(
+        self,
+        records: int,
+        size: int,
+        required_acks: int,
+        data: bytes,
+        producer: BatchProducer | None,
+    ) -> Batch | BatchMetadata:
         """In a read section."""
         log = self.leader_log
         if log is None:
@@ -365,8 +381,17 @@ class Partition:
                 if self._logs.slow:
                     await self._logs.append_delay()
         self._check_writable()
+        if producer is not None:
+            # With no wait between here and the append, as under Log's own lock in Kafka
+            # (Log.scala@2.6.3 analyzeAndValidateProducerState).
+            duplicate = log.producers.duplicate_of(producer, records)
+            if duplicate is not None:
+                return duplicate
+            log.producers.check(
+                producer, accepts_unknown=UNKNOWN_PRODUCERS_ACCEPTED in self._context.guards
+            )
         self.idle_fetches.wake()
-        batch = log.append_as_leader(records, size, self.leader_epoch, data)
+        batch = log.append_as_leader(records, size, self.leader_epoch, data, producer)
         self._emit_appended("leader", (batch,), log)
         return batch
 

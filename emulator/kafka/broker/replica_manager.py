@@ -184,7 +184,7 @@ class ReplicaManager:
             return ProduceStatus(self._error_of_unhosted(produced.partition))
         try:
             batch = await hosted.append_records_to_leader(
-                produced.records, produced.size, acks, produced.data
+                produced.records, produced.size, acks, produced.data, produced.producer
             )
         except KafkaError as failed:
             return ProduceStatus(failed.error)

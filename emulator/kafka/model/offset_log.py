@@ -13,17 +13,20 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.kafka.model.errors import UnexpectedAppendOffset
+from emulator.kafka.model.producer_state import BatchProducer, ProducerStateManager
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes. `data`
-    is what a client sent, where one did; nobody here looks into it."""
+    is what a client sent, where one did; nobody here looks into it. `producer` is None where the
+    client is not idempotent."""
 
     base_offset: int
     next_offset: int
     size: int
     leader_epoch: int
     data: bytes = b""
+    producer: BatchProducer | None = None
 
     def alone(self) -> Iterator[Batch]:
         """Each record by itself; together they have as many bytes."""
@@ -104,6 +107,7 @@ class OffsetLog:
         "high_watermark",
         "log_end_offset",
         "log_start_offset",
+        "producers",
         "record_batches",
         "recovery_point",
     )
@@ -112,6 +116,7 @@ class OffsetLog:
         self.batches: list[Batch] = []
         self._bases: list[int] = []
         self.epochs = EpochCache()
+        self.producers = ProducerStateManager()
         self.log_start_offset = 0
         self.log_end_offset = 0
         self.high_watermark = high_watermark
@@ -124,12 +129,17 @@ class OffsetLog:
         self.recovery_point = self.log_end_offset
 
     def append_as_leader(
-        self, count: int, size: int, leader_epoch: int, data: bytes = b""
+        self,
+        count: int,
+        size: int,
+        leader_epoch: int,
+        data: bytes = b"",
+        producer: BatchProducer | None = None,
     ) -> Batch:
         """Append `count` new records; they get the next offsets. One batch (format 2: 0.11), or,
         without `record_batches`, each message alone, where a read may begin and a log may end."""
         end = self.log_end_offset
-        batch = Batch(end, end + count, size, leader_epoch, data)
+        batch = Batch(end, end + count, size, leader_epoch, data, producer)
         for one in (batch,) if self.record_batches or data else batch.alone():
             self._append(one)
         return batch
@@ -150,6 +160,8 @@ class OffsetLog:
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.log_end_offset = batch.next_offset
+        if batch.producer is not None:
+            self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
         entries = self.epochs.entries
         if not entries or entries[-1].epoch < batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -198,6 +210,8 @@ class OffsetLog:
             else:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
+        if self.producers.entries:
+            self._rebuild_producers()
         # Not `offset` where that lies before the log's start: there is nothing below it.
         self.log_end_offset = max(offset, self.log_start_offset)
         # With the log: what was committed may be lost here (KIP-101).
@@ -209,11 +223,19 @@ class OffsetLog:
         self.epochs.truncate_from_end(self.log_end_offset)
         return True
 
+    def _rebuild_producers(self) -> None:
+        """From the batches that are left (truncateAndReload)."""
+        self.producers.clear()
+        for batch in self.batches:
+            if batch.producer is not None:
+                self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
+
     def truncate_fully_and_start_at(self, offset: int) -> None:
         """Drop everything; the next record gets `offset`."""
         # The leader's log begins behind this one's end: nothing here connects to it.
         self.batches.clear()
         self._bases.clear()
+        self.producers.clear()
         self.epochs = EpochCache()
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.recovery_point = offset

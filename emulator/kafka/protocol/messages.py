@@ -14,6 +14,7 @@ import msgspec
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.producer_state import BatchProducer
 from emulator.trace.values import PartitionState, TopicPartition
 
 
@@ -82,6 +83,8 @@ class ProducePartition(msgspec.Struct, frozen=True, gc=False):
     records: int
     size: int
     data: bytes = b""
+    producer: BatchProducer | None = None
+    """None: the client is not idempotent."""
 
 
 class ProduceRequest(msgspec.Struct, frozen=True):
@@ -302,12 +305,14 @@ class MetadataRequest(msgspec.Struct, frozen=True):
 
 
 class MetadataResponse(msgspec.Struct, frozen=True):
-    """What this broker's metadata cache says. `version` is the newest Metadata that it can."""
+    """What this broker's metadata cache says. `version` is the newest Metadata that it can;
+    versions before 0.10.1 have no cluster id."""
 
     brokers: tuple[LiveBroker, ...]
     controller_id: int
     partitions: tuple[PartitionState, ...]
     version: int
+    cluster_id: str | None = None
 
 
 class CreateTopicsRequest(msgspec.Struct, frozen=True):
@@ -419,6 +424,20 @@ class AdminResponse(msgspec.Struct, frozen=True):
     reassignments: tuple[Reassignment, ...] = ()
 
 
+class InitProducerIdRequest(msgspec.Struct, frozen=True):
+    """A producer id for an idempotent producer, or (`transactional_id`) for a transactional one."""
+
+    transactional_id: str | None = None
+
+
+class InitProducerIdResponse(msgspec.Struct, frozen=True):
+    """-1 with an error. A producer that gets an id begins with epoch 0."""
+
+    error: Errors
+    producer_id: int = -1
+    producer_epoch: int = -1
+
+
 ControlRequest = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 Request = (
     FetchRequest
@@ -440,6 +459,7 @@ Request = (
     | ListPartitionReassignmentsRequest
     | AlterConfigsRequest
     | DescribeConfigsRequest
+    | InitProducerIdRequest
 )
 Response = (
     FetchResponse
@@ -454,4 +474,5 @@ Response = (
     | AlterIsrResponse
     | MetadataResponse
     | AdminResponse
+    | InitProducerIdResponse
 )

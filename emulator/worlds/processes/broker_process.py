@@ -11,10 +11,12 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from base64 import urlsafe_b64encode
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType
+from uuid import uuid4
 
 import msgspec
 
@@ -114,6 +116,8 @@ class StandaloneBroker:
             wall_ms=lambda: int(time.time() * 1000),
             # Assignments of topics that a user creates by hand: such a run is never repeated.
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
+            # CoreUtils.scala@2.6.3 generateUuidAsBase64.
+            new_cluster_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="),
         )
         self._page: StatusPage | None = None
         option, where = "--listen", options.listen

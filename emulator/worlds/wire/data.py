@@ -60,7 +60,7 @@ _PRODUCED = PartitionTable(
 
 
 class Produce(Api[ProduceRequest, ProduceResponse]):
-    """From version 3 on (record format 2)."""
+    """From version 3 on (record format 2). Transactions are refused."""
 
     name, key, sends, least = "Produce", 0, ProduceRequest, 3
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.4": 8}
@@ -70,13 +70,19 @@ class Produce(Api[ProduceRequest, ProduceResponse]):
         for topic in entity.topic_data:
             for part in topic.partition_data:
                 partition = TopicPartition(topic.name, part.index)
+                if entity.transactional_id is not None:
+                    refused.append(ProducedPartition(partition, Errors.INVALID_REQUEST, -1))
+                    continue
                 data = bytes(part.records or b"")
                 try:
-                    count, size = produced(data)
+                    batch = produced(data)
                 except Malformed:
                     refused.append(ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
                 else:
-                    partitions.append(ProducePartition(partition, count, size, data))
+                    count = batch.next_offset - batch.base_offset
+                    partitions.append(
+                        ProducePartition(partition, count, batch.size, data, batch.producer)
+                    )
         # Also without a partition that is left: the broker checks acks, and answers.
         request = ProduceRequest(entity.acks, milliseconds(entity.timeout), tuple(partitions))
         return Sent((request,), (ProduceResponse(tuple(refused)),))

@@ -23,7 +23,6 @@ from emulator.worlds.wire.api import Api, Sent, apis
 from emulator.worlds.wire.entities import Entity, Values
 from emulator.worlds.wire.partitions import ABSENT, by_topic
 
-CLUSTER_ID = "emulated-cluster-id---"
 SOFTWARE, SOFTWARE_VERSION = "kafka-isr-emulator", "1"
 """What a client says of itself (KIP-511)."""
 NO_OPERATIONS = -(1 << 31)
@@ -87,7 +86,7 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
                 {"node_id": b.broker, "host": b.host, "port": b.port, "rack": None}
                 for b in response.brokers
             ],
-            "cluster_id": CLUSTER_ID,
+            "cluster_id": response.cluster_id,
             "controller_id": response.controller_id,
             "topics": [
                 {
@@ -129,7 +128,9 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
             for p in t.partitions
         )
         controller = getattr(entity, "controller_id", ABSENT)
-        return MetadataResponse(brokers, controller, states, entity.__version__)
+        return MetadataResponse(
+            brokers, controller, states, entity.__version__, getattr(entity, "cluster_id", None)
+        )
 
 
 def _partition(state: PartitionState, live: set[int]) -> Values:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 import crc32c
 
 from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.producer_state import BatchProducer
 from emulator.worlds.wire.errors import Malformed
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -29,7 +30,16 @@ _BEFORE_LENGTH = 12
 class Head:
     """The header of one batch."""
 
-    __slots__ = ("base_offset", "count", "crc", "leader_epoch", "magic", "records", "size")
+    __slots__ = (
+        "base_offset",
+        "count",
+        "crc",
+        "leader_epoch",
+        "magic",
+        "producer",
+        "records",
+        "size",
+    )
 
     def __init__(self, data: bytes, at: int) -> None:
         if len(data) - at < HEADER.size:
@@ -38,6 +48,7 @@ class Head:
         self.base_offset, length, self.leader_epoch, self.magic, self.crc = fields[:5]
         self.count, self.records = fields[6] + 1, fields[12]
         self.size = _BEFORE_LENGTH + length
+        self.producer = BatchProducer(*fields[9:12]) if fields[9] >= 0 else None
 
 
 def read_batches(data: bytes) -> Iterator[Batch]:
@@ -55,21 +66,21 @@ def read_batches(data: bytes) -> Iterator[Batch]:
         if crc32c.crc32c(batch[CHECKED_FROM:]) != head.crc:
             raise Malformed(f"the checksum of the batch at {head.base_offset} does not fit")
         base = head.base_offset
-        yield Batch(base, base + head.count, head.size, head.leader_epoch, batch)
+        end = base + head.count
+        yield Batch(base, end, head.size, head.leader_epoch, batch, head.producer)
         at += head.size
 
 
-def produced(data: bytes) -> tuple[int, int]:
-    """(records, bytes) of what a producer sent: exactly one batch (ProduceRequest.java
-    validateRecords). Malformed."""
+def produced(data: bytes) -> Batch:
+    """What a producer sent: exactly one batch (ProduceRequest.java validateRecords). Malformed."""
     batches = list(read_batches(data))
     if len(batches) != 1 or batches[0].size != len(data):
         raise Malformed(f"{len(batches)} record batches; one is wanted")
-    offsets = batches[0].next_offset - batches[0].base_offset
+    batch = batches[0]
     # Only a log cleaner leaves fewer records than offsets: what a producer sends has no gaps.
-    if Head(data, 0).records != offsets:
+    if Head(data, 0).records != batch.next_offset - batch.base_offset:
         raise Malformed("as many records as offsets are wanted")
-    return offsets, batches[0].size
+    return batch
 
 
 def write_batches(batches: Iterable[Batch]) -> bytes:

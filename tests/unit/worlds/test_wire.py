@@ -37,6 +37,8 @@ from emulator.kafka.protocol.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
     LeaderAndIsrRequest,
     LeaderAndIsrResponse,
     ListOffsetsRequest,
@@ -121,7 +123,8 @@ EXCHANGES: list[tuple[Request, Response]] = [
         AlterIsrRequest(2, 99, (AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
         AlterIsrResponse(NONE, (AlterIsrResult(ORDERS, NONE, 1, 7, (1, 2), 10),)),
     ),
-    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9)),
+    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9, "cluster")),
+    (InitProducerIdRequest(), InitProducerIdResponse(NONE, 4000, 0)),
     (
         CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
         AdminResponse(Errors.TOPIC_ALREADY_EXISTS),
@@ -372,7 +375,7 @@ def test_a_batch_gets_its_leaders_offset_and_epoch_and_keeps_its_checksum() -> N
         builder.append(timestamp=n, key=None, value=b"v%d" % n)
     builder.close()
     sent = bytes(builder.buffer())
-    assert produced(sent) == (4, len(sent))
+    assert produced(sent) == Batch(0, 4, len(sent), 0, sent)
     stored = write_batches([Batch(70, 74, len(sent), 6, sent)])
     (batch,) = read_batches(stored)
     assert (batch.base_offset, batch.next_offset, batch.leader_epoch) == (70, 74, 6)

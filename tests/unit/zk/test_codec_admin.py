@@ -118,3 +118,12 @@ def test_the_cluster_s_id_has_a_version_that_is_a_string() -> None:
     data = b'{"version":"1","id":"McZM_uPoQZmvSqcFAbCdEQ"}'
     assert codec.encode_cluster_id("McZM_uPoQZmvSqcFAbCdEQ") == data
     assert codec.decode_cluster_id(data) == "McZM_uPoQZmvSqcFAbCdEQ"
+
+
+def test_a_block_of_producer_ids_has_its_ids_as_strings() -> None:
+    data = b'{"version":1,"broker":2,"block_start":"1000","block_end":"1999"}'
+    block = codec.ProducerIdBlock(2, 1000, 1999)
+    assert codec.encode_producer_id_block(block) == data
+    assert codec.decode_producer_id_block(data) == block
+    with pytest.raises(MalformedZNode, match="block_end: no number: 'x'"):
+        codec.decode_producer_id_block(data.replace(b"1999", b"x"))

@@ -1,0 +1,1 @@
+"""What a broker coordinates for clients: producer ids and consumer groups."""
