@@ -108,7 +108,7 @@ def command(
         broken_off = True
     repro = keep(counts.failed[0], out, chosen, small=small) if counts.failed else None
     if as_json:
-        print_json({**_json(counts, first, repro, broken_off=broken_off), "canaries": checks})
+        print_json({**_json(counts, first, repro, broken_off=broken_off), "self_checks": checks})
     else:
         for one in checks:
             if one.missed:
@@ -152,8 +152,8 @@ def _json(
 ) -> dict[str, object]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
     to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
-    `repeat` (null without a failure); beside them `canaries` (each with what it breaks, and what of
-    that was missed)."""
+    `repeat` (null without a failure); beside them `self_checks` (each with what it breaks, and
+    which of that was missed)."""
     failed = [
         {
             "seed": trial.seed,

@@ -22,7 +22,7 @@ from emulator.scenario.version import VersionOptions
 
 PLACE = Path(__file__).resolve().parent / "catalogue"
 _KEYS = ("title", "also", "facts", "versions", "fixed", "violates", "cure", "tolerates")
-_KINDS = ("live", "canary")
+_KINDS = ("live", "self_check")
 _SCALES = ("seed", "time_scale")
 _CURES = ("guards", "config", "profile", "propagation", "because")
 
@@ -44,8 +44,8 @@ class Cure(msgspec.Struct, frozen=True):
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """One hazard. `violates`: the invariants that have to break without the cure, all of them (and
     each expectation of the scenario); `tolerates`: those that may break with it; `facts` its number
-    in the list of hazards. `live`: it can be played on a real server; `canary`: `isr fuzz` has to
-    notice it each time."""
+    in the list of hazards. `live`: it can be played on a real server; `self_check`: `isr fuzz` has
+    to notice it each time."""
 
     name: str
     path: Path
@@ -58,7 +58,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     cure: Cure
     tolerates: tuple[str, ...] = ()
     live: bool = False
-    canary: bool = False
+    self_check: bool = False
     seed: int = 1
     time_scale: int = 4
 
@@ -121,7 +121,7 @@ def read_entry(path: Path) -> Entry:
         cure=_cure(keys["cure"]),
         tolerates=_invariants(keys["tolerates"]) if "tolerates" in keys else (),
         live=keys["live"].flag() if "live" in keys else False,
-        canary=keys["canary"].flag() if "canary" in keys else False,
+        self_check=keys["self_check"].flag() if "self_check" in keys else False,
         seed=keys["seed"].whole() if "seed" in keys else 1,
         time_scale=keys["time_scale"].whole(1) if "time_scale" in keys else 4,
     )

@@ -12,7 +12,7 @@ class NoController(Violation, frozen=True):
 
 
 class AnotherController(Violation, frozen=True):
-    """`broker` is whom the znode names; `elected` 0: who was elected last has resigned."""
+    """`broker`: the broker that the znode names. `elected` 0: the last controller has resigned."""
 
     elected: int
 

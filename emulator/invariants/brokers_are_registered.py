@@ -12,12 +12,12 @@ class Unregistered(Violation, frozen=True):
 
 
 class UnknownBrokers(Violation, frozen=True):
-    """Whom a broker's metadata cache has, and who there is."""
+    """The brokers in a broker's metadata cache, and those that have started."""
 
     known: tuple[int, ...]
     started: tuple[int, ...]
 
-    sentence = "it knows of brokers {known}, there are {started}"
+    sentence = "its metadata has brokers {known}; brokers {started} have started"
 
 
 class BrokersAreRegistered(Invariant):

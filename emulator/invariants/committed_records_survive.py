@@ -1,4 +1,4 @@
-"""What was committed is in the log of every later leader, and of whoever joins the ISR."""
+"""Every later leader, and every broker that joins the ISR, has the committed records."""
 
 from __future__ import annotations
 

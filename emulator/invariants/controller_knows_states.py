@@ -8,7 +8,7 @@ from emulator.invariants.base import Invariant, Violation
 
 
 class UnknownToController(Violation, frozen=True):
-    sentence = "the controller does not know it"
+    sentence = "the controller has no state for it"
 
 
 class ControllerDiffers(Violation, frozen=True):

@@ -12,7 +12,7 @@ class EventsWait(Violation, frozen=True):
     events: int
     last: str
 
-    sentence = "{events} events wait for the controller of broker {broker}; the last is {last}"
+    sentence = "the controller of broker {broker} has {events} queued events; the last is {last}"
 
 
 class ControllersKeepUp(Invariant):

@@ -8,13 +8,11 @@ from emulator.trace.state.partitions import Partition, State
 
 
 class UnregisteredMember(Violation, frozen=True):
-    sentence = "broker {broker} joins the ISR, and is not registered"
+    sentence = "broker {broker} joins the ISR, but is not registered"
 
 
 class RestartedMember(Violation, frozen=True):
-    sentence = (
-        "broker {broker} joins the ISR, and has been started anew since its leader decided so"
-    )
+    sentence = "broker {broker} joins the ISR, but has restarted since its leader decided so"
 
 
 class EligibleMembersJoin(Invariant):
@@ -37,7 +35,7 @@ class EligibleMembersJoin(Invariant):
                 self._gone[int(path.rpartition("/")[2])] = event.seq
 
     def _written(self, partition: Partition, state: State) -> None:
-        """Whom the controller itself puts there is another matter: it only takes away."""
+        """Members that the controller writes are not checked: it only removes members."""
         if len(partition.states) < 2 or not self.state.znodes.all:
             return  # logs without ZooKeeper's own do not say who is registered
         before = partition.states[-2]

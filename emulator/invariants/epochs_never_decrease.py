@@ -35,7 +35,7 @@ class OldEpochObeyed(Violation, frozen=True):
     had: int
     obeyed: int
 
-    sentence = "broker {broker} was in leader epoch {had} and obeys one of {obeyed}"
+    sentence = "broker {broker} had leader epoch {had} and obeys one of {obeyed}"
 
 
 class EpochsNeverDecrease(Invariant):

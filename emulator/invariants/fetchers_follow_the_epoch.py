@@ -1,4 +1,4 @@
-"""Whom a broker fetches from is whom its own leader epoch names."""
+"""A broker fetches from the leader that its own leader epoch names."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class FetchesFromAnother(Violation, frozen=True):
 
     sentence = (
         "broker {broker} is in leader epoch {epoch}, whose leader is {leader},"
-        " and goes on to fetch from {fetched_from}"
+        " but it still fetches from {fetched_from}"
     )
 
 

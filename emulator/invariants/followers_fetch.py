@@ -12,7 +12,7 @@ from emulator.trace.values import TopicPartition
 class DoesNotFetch(Violation, frozen=True):
     leader: int
 
-    sentence = "broker {broker} follows {leader}, and has not fetched from it since"
+    sentence = "broker {broker} follows {leader}, but has not fetched from it since"
 
 
 class FollowersFetch(Invariant):

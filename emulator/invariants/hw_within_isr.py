@@ -17,8 +17,8 @@ class HwBeyondMember(Violation, frozen=True):
     leo: int
 
     sentence = (
-        "high watermark {hw} at leader {leader}, but {broker} of the ISR {isr} has records only up"
-        " to {leo}"
+        "leader {leader} has high watermark {hw}, but member {broker} of the ISR {isr} has"
+        " records only up to {leo}"
     )
 
 

@@ -15,8 +15,8 @@ class AnotherState(Violation, frozen=True):
     written_isr: tuple[int, ...]
 
     sentence = (
-        "broker {broker} takes v{version} for its ISR {isr}, which is leader"
-        " {written_leader}'s {written_isr}"
+        "broker {broker} has ISR {isr} as v{version}; in ZooKeeper v{version} is {written_isr},"
+        " leader {written_leader}"
     )
 
 

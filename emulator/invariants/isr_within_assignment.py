@@ -1,4 +1,4 @@
-"""Whoever is in the ISR is an assigned replica."""
+"""Every member of the ISR is an assigned replica."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class UnassignedMembers(Violation, frozen=True):
     unassigned: tuple[int, ...]
     replicas: tuple[int, ...]
 
-    sentence = "ISR {isr} has {unassigned}, assigned are {replicas}"
+    sentence = "{unassigned} of the ISR {isr} are not among its replicas {replicas}"
 
 
 class IsrWithinAssignment(Invariant):

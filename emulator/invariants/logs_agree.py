@@ -14,8 +14,8 @@ class LogsDiffer(Violation, frozen=True):
     committed_epoch: int
 
     sentence = (
-        "broker {broker} has a record of leader epoch {epoch} at offset {offset}, committed is one"
-        " of epoch {committed_epoch}"
+        "broker {broker} has a record of leader epoch {epoch} at offset {offset}; the committed"
+        " one has epoch {committed_epoch}"
     )
 
 

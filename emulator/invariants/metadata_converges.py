@@ -8,13 +8,13 @@ from emulator.invariants.base import Invariant, Violation
 
 
 class ShowsDeleted(Violation, frozen=True):
-    sentence = "it shows a partition that was deleted"
+    sentence = "it still shows a deleted partition"
 
 
 class ShowsNothing(Violation, frozen=True):
     actual: int
 
-    sentence = "it does not show it; ZooKeeper has v{actual}"
+    sentence = "it does not show the partition; ZooKeeper has v{actual}"
 
 
 class ShowsAnother(Violation, frozen=True):

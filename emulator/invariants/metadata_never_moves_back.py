@@ -16,8 +16,8 @@ class MovesBack(Violation, frozen=True):
     version: int
 
     sentence = (
-        "broker {broker} showed leader epoch {epoch_before}, v{version_before}, and shows leader"
-        " epoch {epoch}, v{version}"
+        "broker {broker} showed leader epoch {epoch_before}, v{version_before}, and now shows"
+        " leader epoch {epoch}, v{version}"
     )
 
 

@@ -23,7 +23,7 @@ class _Notification(msgspec.Struct):
 class DeletedUnread(Violation, frozen=True):
     path: str
 
-    sentence = "{path} is deleted, and the controller has not read {partition} since"
+    sentence = "{path} is deleted, but the controller has not read {partition} since"
 
 
 class NotificationsAreRead(Invariant):
@@ -38,7 +38,7 @@ class NotificationsAreRead(Invariant):
         self._fresh = True
 
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
-        """Whoever was elected while it worked on an event has done all that belongs to that."""
+        """A controller that was elected during an event has read all notifications in it."""
         if event.broker == self.state.controller.broker:
             self._fresh = False
 

@@ -10,7 +10,7 @@ class ElectedTwice(Violation, frozen=True):
     epoch: int
     owner: int
 
-    sentence = "controller epoch {epoch} was {owner}'s"
+    sentence = "controller epoch {epoch} belongs to broker {owner}"
 
 
 class AnotherObeyed(Violation, frozen=True):
@@ -18,7 +18,9 @@ class AnotherObeyed(Violation, frozen=True):
     epoch: int
     owner: int
 
-    sentence = "broker {broker} obeys {obeyed} with controller epoch {epoch}, which is {owner}'s"
+    sentence = (
+        "broker {broker} obeys {obeyed} with controller epoch {epoch}, which belongs to {owner}"
+    )
 
 
 class OlderObeyed(Violation, frozen=True):

@@ -17,8 +17,8 @@ class AnotherRecord(Violation, frozen=True):
     other_epoch: int
 
     sentence = (
-        "at offset {offset} leader {broker} shows a record of leader epoch {epoch}, leader"
-        " {other_leader} showed one of epoch {other_epoch}"
+        "at offset {offset} leader {broker} serves a record of leader epoch {epoch};"
+        " leader {other_leader} served one of epoch {other_epoch}"
     )
 
 

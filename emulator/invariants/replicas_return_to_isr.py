@@ -14,7 +14,7 @@ class NoLeader(Violation, frozen=True):
 class LeaderKnowsNothing(Violation, frozen=True):
     actual: int
 
-    sentence = "its leader {broker} knows nothing, ZooKeeper has v{actual}"
+    sentence = "its leader {broker} has no state; ZooKeeper has v{actual}"
 
 
 class LeaderKnowsAnother(Violation, frozen=True):
@@ -23,7 +23,7 @@ class LeaderKnowsAnother(Violation, frozen=True):
     known: int
     actual: int
 
-    sentence = "its leader {broker} knows v{known}, ZooKeeper has v{actual}"
+    sentence = "its leader {broker} has v{known}; ZooKeeper has v{actual}"
 
 
 class MissingReplicas(Violation, frozen=True):

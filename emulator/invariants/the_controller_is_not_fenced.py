@@ -15,8 +15,8 @@ class GreaterEpochObeyed(Violation, frozen=True):
     owner_epoch: int
 
     sentence = (
-        "broker {broker} obeys controller epoch {obeyed_epoch} of {obeyed}; /controller is"
-        " {owner}'s, who has {owner_epoch}"
+        "broker {broker} obeys controller epoch {obeyed_epoch} of {obeyed}; /controller names"
+        " {owner}, with epoch {owner_epoch}"
     )
 
 

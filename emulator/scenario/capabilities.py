@@ -31,7 +31,7 @@ class Capabilities:
         """It can be done, whatever its parameters."""
 
     def __getattr__(self, name: str) -> Any:
-        raise Unsupported(f"{self.subject} cannot be told to {name.replace('_', ' ')}")
+        raise Unsupported(f"{name.replace('_', ' ')} is not supported for {self.subject}")
 
 
 class HostCapabilities(Capabilities):

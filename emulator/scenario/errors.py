@@ -1,7 +1,7 @@
 """A user's mistakes: an exception with one clear line, which ends the command with exit code 64.
 
-Whoever raises one has said all that is to be said: which file, line and key (or which option), what
-is wrong there, and what is allowed. Nobody prints a traceback for it.
+The message is complete: which file, line and key (or which option), what is wrong there, and what
+is allowed. No traceback is printed.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 key.
 
 Owns the sections and their order; each is read where it belongs (`cluster`, `timeline`,
-`expectations`). `docs/scenarios.md` describes the format. A section `hazard` is left to whoever
-makes a catalogue of such files. Nothing here knows a world.
+`expectations`). `docs/scenarios.md` describes the format. The hazards' catalogue reads the
+section `hazard`. Nothing here knows a world.
 """
 
 from __future__ import annotations

@@ -161,8 +161,8 @@ def _band(timeline: Timeline, known: Known, replicas: int, cache: int | None) ->
 
 
 def _changes(timeline: Timeline, partition: TopicPartition) -> list[Json]:
-    """The partition's versions as a table: when, by whom, from what to what, and when each broker
-    showed it, or the newer one that it showed instead: [at, version] (null: never).
+    """The partition's versions as a table: when, by which broker, from which ISR to which; and when
+    each broker showed it, or the newer version that it showed instead: [at, version] (null: never).
     """
     changes: list[Json] = []
     history = timeline.states(partition)

@@ -37,7 +37,7 @@ class OwnServer(Capabilities):
     pause = resume = stop = start = ModelledServer.pause
 
     def forget_session(self, broker: int) -> None:
-        raise Unsupported("no real ZooKeeper server can be told to do that (--target simulated)")
+        raise Unsupported("a real ZooKeeper server does not support this; use --target simulated")
 
     end_session = forget_session
 

@@ -349,7 +349,7 @@ def test_what_no_real_server_can_be_told_is_refused_before_anything_is_made(
     code, line = isr.fails("run", "half.yaml", "--zookeeper", zookeeper)
     assert code == 64
     given = f"forget_session at 5 s cannot be given to a cluster at --zookeeper {zookeeper}"
-    assert f"{given}: no real ZooKeeper server can be told to do that" in line
-    assert line.endswith("(--target simulated)")
+    assert f"{given}: a real ZooKeeper server does not support this; use --target simulated" in line
+    assert line.endswith("use --target simulated")
     assert not Path("runs").exists()
     assert isr("run", "half.yaml", "--zookeeper", "simulated")[0] != 64

@@ -65,7 +65,7 @@ def test_a_zombie_controllers_write_leaves_the_leader_stuck_without_the_fence(
 
 
 # On a slow machine follower 2 is away for longer than the lag time (KAFKA-7152 is in 1.0).
-ON_A_SLOW_MACHINE = ("metadata never moves back", "a member that has everything stays")
+ON_A_SLOW_MACHINE = ("metadata never moves back", "caught up members stay")
 
 
 def a_stopped_controller_goes_on(cluster: Cluster, *, writes_by: str) -> None:

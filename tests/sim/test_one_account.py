@@ -254,7 +254,7 @@ def check_water_levels(one: Account) -> None:
                     assert level is not None
                     assert (level.leo, level.hw) == (replica.leo, replica.hw)
     for name in one.partitions[:STORIES]:
-        text = f"hw of {name} stands still for at least 0ms while records arrive"
+        text = f"hw of {name} does not advance for at least 0ms while records arrive"
         stalls = levels.stalls(name, end_us)
         longest_us = max((end - start for start, end in stalls), default=0)
         assert finding(one, text).seen == f"{show_us(longest_us)} at most"

@@ -36,7 +36,7 @@ def test_a_session_that_ends_in_the_middle_of_a_leader_and_isr_leaves_a_follower
         one for one in monitor.lacking() if one.partition and one.partition.topic == "orders"
     ]
     assert [one.text for one in lacking] == [
-        "broker 2 follows 1, and has not fetched from it since",
+        "broker 2 follows 1, but has not fetched from it since",
         "[2] of its replicas are not in the ISR [1, 3]",
     ]
     assert [recognise(one, sink.events) for one in lacking] == ["KAFKA-9769"] * 2

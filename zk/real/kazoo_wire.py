@@ -9,7 +9,7 @@ of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is do
 
 Threads: one of kazoo's per session does its input and output. The owner's thread puts requests into
 a deque, and where that thread only waits it sends them itself, inside the gate; otherwise it wakes
-it. Whatever the owner is told goes through `Lane.post`, in the
+it. Every event reaches the owner through `Lane.post`, in the
 order in which it came from the server. Knows no emulator.
 """
 

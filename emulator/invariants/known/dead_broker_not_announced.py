@@ -21,7 +21,7 @@ class DeadBrokerNotAnnounced(Hazard):
         "A broker without replicas dies while some partition has no leader. The controller leaves"
         " the announcement to the election, which sends nothing (KAFKA-13225)."
     )
-    breaks = ("the dead are known",)
+    breaks = ("dead brokers are announced",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The controller that saw it die runs such a version, and a partition was leaderless."""

@@ -27,7 +27,7 @@ class WaitsForItself(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker, or whoever is missing in an ISR, waits for what it wrote."""
+        """The broker, or each missing ISR member, waits for the znode that it wrote itself."""
         waiting = _waiting(events)
         return violation.broker in waiting or missing_members(violation) <= waiting
 

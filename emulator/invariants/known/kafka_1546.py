@@ -20,7 +20,7 @@ class ExpelledByMessages(Hazard):
         "A burst longer than replica.lag.max.messages arrives between two fetches: followers that "
         "had every record a moment ago leave the ISR."
     )
-    breaks = ("a member that has everything stays",)
+    breaks = ("caught up members stay",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The leader's version counts messages, and who leaves lacks some."""

@@ -1,4 +1,4 @@
-"""Up to 0.10.1 a follower hears of a leader whom it does not know to live (KAFKA-4443)."""
+"""Up to 0.10.1 a follower ignores a leader that is not in its metadata (KAFKA-4443)."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class UnknownLeader(Hazard):
     breaks = ("replicas return to isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """All that are missing were told of a leader that was not in their metadata, and of nothing
-        that they did since."""
+        """Each missing member received a leader that was not in its metadata, and has had no role
+        since."""
         return missing_members(violation) <= _idle(violation.partition, events)
 
 
 def _idle(partition: TopicPartition | None, events: Sequence[AnyEvent]) -> set[int]:
-    """Who could not follow when it was told to, and has no role since."""
+    """The brokers that could not follow the leader that they received, and have no role since."""
     live, elected, idle = dict[int, tuple[int, ...]](), dict[int, AnyEvent](), set[int]()
     for event in events:
         match event:

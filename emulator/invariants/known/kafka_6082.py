@@ -30,8 +30,8 @@ class UnfencedController(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Whoever wrote, or wrote the state last of which the controller, and with it everybody,
-        knows nothing, runs a version that fences no writes."""
+        """The writer, or the last writer of the state that the controller does not know, runs a
+        version that does not fence writes."""
         written: AnyEvent | None = events[violation.facts[1]]
         if violation.invariant != self.breaks[0]:
             written = _usurped(violation.partition, events)

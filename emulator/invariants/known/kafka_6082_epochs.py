@@ -30,11 +30,11 @@ class EpochOfAnother(Hazard):
         "notifications are read",
         "replicas return to isr",
         "the controller is not fenced",
-        "the dead are known",
+        "dead brokers are announced",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Whoever raised the epoch last did so while /controller was another's."""
+        """The last broker that raised the epoch did so while /controller named another one."""
         znodes, usurped = Znodes(), False
         for event in events:
             if isinstance(event, e.ZkTransaction):

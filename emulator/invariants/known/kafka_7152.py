@@ -18,7 +18,7 @@ class ExpelledAtTheLogEnd(Hazard):
         "A follower of an idle topic is paused for longer than replica.lag.time.max.ms. It has "
         "every record, yet it is removed from the ISR."
     )
-    breaks = ("a member that has everything stays",)
+    breaks = ("caught up members stay",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The leader's version has no guard, and who leaves has all."""

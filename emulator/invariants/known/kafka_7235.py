@@ -11,15 +11,15 @@ from emulator.trace.events import AnyEvent
 
 
 class RequestOfAFormerLife(Hazard):
-    """KIP-380: what waits in a send thread's queue is sent to whoever has the broker's address."""
+    """KIP-380: requests queued for a broker go to any process that has its address."""
 
     name = "KAFKA-7235"
     about = (
         "A control request sent to a broker before it restarted is obeyed by the new process: "
         "nothing in the request identifies the process."
     )
-    breaks = ("requests reach whom they are for",)
+    breaks = ("requests reach the intended process",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Whoever obeyed it runs a version that knows no epochs of brokers."""
+        """The broker that obeyed the request runs a version without broker epochs."""
         return lacks(BROKER_EPOCHS, events[violation.facts[1]], events)

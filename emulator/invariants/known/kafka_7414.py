@@ -23,7 +23,7 @@ class FatalOutOfRange(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Whoever is missing ended so."""
+        """Each missing member's process ended this way."""
         return missing_members(violation) <= _ended(events)
 
 

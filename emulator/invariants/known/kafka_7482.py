@@ -19,15 +19,15 @@ class LeadershipMovesUnannounced(Hazard):
         "A controlled shutdown moves leaderships and informs only live brokers. The broker that "
         "shuts down learns it from its metadata alone, and leads until it ends."
     )
-    breaks = ("leaders are told",)
+    breaks = ("demoted leaders are informed",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Since it was last told that it leads it was sent metadata of this partition, by a version
-        that tells no broker that shuts down, and no LeaderAndIsr."""
+        """Since its last LeaderAndIsr as leader it received only metadata of this partition, from
+        a version that does not inform brokers that shut down."""
         since, until = violation.facts
         requests = [
             event
-            for event in events[_told_to_lead(violation, events[since:until], since) : until]
+            for event in events[_last_leader_and_isr(violation, events[since:until], since) : until]
             if isinstance(event, e.ControlRequestSent)
             and event.to == violation.broker
             and violation.partition in event.partitions
@@ -39,8 +39,8 @@ class LeadershipMovesUnannounced(Hazard):
         )
 
 
-def _told_to_lead(violation: Violation, events: Sequence[AnyEvent], began: int) -> int:
-    """When it was told so last: a new controller tells it again."""
+def _last_leader_and_isr(violation: Violation, events: Sequence[AnyEvent], began: int) -> int:
+    """When it last received its leadership: a new controller sends it again."""
     again = [
         event.seq
         for event in events

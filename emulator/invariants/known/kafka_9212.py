@@ -24,7 +24,7 @@ class ForgottenEpoch(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The newest state differs from the one before in nothing but a leader epoch that is one
-        higher, and whoever wrote it runs a version that forgets."""
+        higher, and its writer runs a version that does not update the context."""
         if violation.partition is None:
             return False
         written = Partitions()

@@ -1,5 +1,5 @@
-"""KAFKA-9672: while a reassignment shrinks, the leader is told an ISR with members that are no
-replicas any more."""
+"""KAFKA-9672: while a reassignment shrinks, the leader receives an ISR with members that are
+no longer replicas."""
 
 from __future__ import annotations
 

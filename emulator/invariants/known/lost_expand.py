@@ -17,7 +17,7 @@ from emulator.trace.values import TopicPartition
 class LostExpand(Hazard):
     """A write that meets an expired session throws (KafkaZkClient.scala@2.6.3
     conditionalUpdatePath), whether it was applied or not, and the leader keeps the ISR that it had.
-    Its high watermark does not wait for the new member, whom the controller may elect."""
+    Its high watermark does not wait for the new member, which the controller may elect."""
 
     name = "lost expand"
     about = (

@@ -14,9 +14,9 @@ _IDS, _DELETIONS = "/brokers/ids/", "/admin/delete_topics/"
 
 
 class MissedDeletion(Hazard):
-    """A deletion is told once, to the brokers that are live then. One that comes back with a new
-    session is sent every partition that there is, and its cache takes entries over one by one
-    (MetadataCache.scala@2.6.3 updateMetadata): what is not named stays."""
+    """A deletion is announced once, to the brokers that are live then. A broker that returns with a
+    new session receives every existing partition, and its cache updates entry by entry
+    (MetadataCache.scala@2.6.3 updateMetadata): the deleted partitions stay."""
 
     name = "missed deletion"
     about = (

@@ -19,7 +19,7 @@ class StuckElectionCommand(Hazard):
     """The controller looks the leader up in its cache before it elects anybody, and the look-up
     throws where there is none (KafkaController.scala@2.6.3 processReplicaLeaderElection,
     fetchPendingPreferredReplicaElections, read from its bytecode). The znode stays, so no later
-    command can be written, and whoever becomes controller fails over it and gives up."""
+    command can be written, and every new controller fails on it and gives up."""
 
     name = "stuck election command"
     about = (

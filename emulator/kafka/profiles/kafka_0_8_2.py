@@ -42,7 +42,7 @@ PROFILE = Profile(
         "controlled.shutdown.enable": "true",
         "controlled.shutdown.max.retries": "3",
         "controlled.shutdown.retry.backoff.ms": "5000",
-        # Until 0.11: a partition without a live member of its ISR is led by whoever is left.
+        # Until 0.11: a partition without a live member of its ISR gets any live replica as leader.
         "unclean.leader.election.enable": "true",
         "log.dirs": "/tmp/kafka-logs",
         "log.flush.interval.messages": "9223372036854775807",

@@ -228,7 +228,7 @@ class Action(
         return None
 
     def wrong(self) -> str | None:
-        """What is wrong with its parameters taken together, for whoever wrote them."""
+        """An error message if the parameters contradict each other."""
         return None
 
     weight: ClassVar[int] = 0

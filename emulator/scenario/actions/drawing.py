@@ -24,8 +24,8 @@ def link_between(broker: int, peer: int | str) -> tuple[object, ...]:
 
 @dataclass
 class Draw:
-    """The cluster as a schedule has made it so far: `topics` has each topic's assignment, and
-    whoever draws a topic's creation, growth or end says so there."""
+    """The cluster as a schedule has made it so far: `topics` has each topic's assignment.
+    A draw that creates, grows or deletes a topic updates it."""
 
     stream: Stream
     brokers: tuple[int, ...]

@@ -6,9 +6,9 @@ from emulator.scenario.actions.base import Action, World
 
 
 class FailAuthentication(Action, frozen=True, tag="fail_authentication"):
-    """The ZooKeeper client of `broker` is told that it could not authenticate (AuthFailed), as
-    after a reconnection without credentials: SASL is optional, its session goes on. What Kafka
-    makes of it is its healing."""
+    """The ZooKeeper client of `broker` reports that authentication failed (AuthFailed), as after a
+    reconnection without credentials. SASL is optional: the session continues. Kafka's own reaction
+    heals it."""
 
     broker: int
 

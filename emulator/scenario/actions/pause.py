@@ -1,4 +1,4 @@
-"""A process that stands still, as under SIGSTOP or in a long garbage collection."""
+"""Pause a process, as SIGSTOP or a long garbage collection does."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Converges(Check):
 
     @property
     def _disturbed(self) -> bool:
-        """Somebody had to be told something new."""
+        """Whether any broker had new metadata to learn."""
         partitions, started = self.state.partitions.all.values(), self.state.metadata.started
         changed = any(len(p.states) > 1 or p.deleted for p in partitions)
         return changed or self._elections > 1 or self._starts > len(started)

@@ -1,4 +1,4 @@
-"""`isr of orders-0 first changes between 14s and 20s`: not before, whoever changes it.
+"""`isr of orders-0 first changes between 14s and 20s`: not before, and not later.
 
 Held when the first version of the state znode with other members than the one before came in that
 time; not held when it came at another, or never.

@@ -13,7 +13,7 @@ from emulator.trace.values import TopicPartition
 
 
 class MetadataStale(Check):
-    """How long clients were told an old ISR."""
+    """How long clients received an old ISR."""
 
     forms = (
         "metadata of {partition} is stale for {bound} {us:duration}",

@@ -1,6 +1,8 @@
-"""`no acknowledged record of orders is lost`: what acks=all promised is in the final leader's log.
+"""`no acknowledged record of orders is lost`: the final leader's log has them all.
 
-Not held when a record that a producer with acks=all was told `ok` for is not there. Unknown when
+Only records acknowledged with acks=all count.
+
+Not held when a record that a producer with acks=all got `ok` for is missing. Unknown when
 there is no such record, when what logs hold was not seen (real Kafka), or when nothing threatened
 them: no ISR of the topic ever changed.
 """

@@ -12,7 +12,7 @@ from emulator.scenario.expectations.forms import Amount
 
 
 class ProducerResults(Check):
-    """What producers of a topic are told."""
+    """The responses that producers of a topic receive."""
 
     forms = (
         "records of {topic} acknowledged: {amount}",

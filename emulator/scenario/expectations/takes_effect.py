@@ -1,7 +1,7 @@
 """`the slowest isr change of orders takes at least 60ms to take effect`, or `at most`.
 
-From the leader's decision until it has the new ISR: what the way to whoever writes it costs, be it
-the leader itself or the controller. Unknown where no ISR of the topic changed.
+From the leader's decision until it has the new ISR: the time that writing it takes, by the leader
+itself or by the controller. Unknown where no ISR of the topic changed.
 """
 
 from __future__ import annotations

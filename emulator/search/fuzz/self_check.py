@@ -24,7 +24,7 @@ class SelfCheck(msgspec.Struct, frozen=True):
 
 def self_checks() -> tuple[Entry, ...]:
     """The hazards whose files mark them for the self-check."""
-    return tuple(entry for entry in catalogue().values() if entry.canary)
+    return tuple(entry for entry in catalogue().values() if entry.self_check)
 
 
 def run_self_checks() -> tuple[SelfCheck, ...]:

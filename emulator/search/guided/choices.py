@@ -73,7 +73,7 @@ class Choices(msgspec.Struct, frozen=True):
     runs: tuple[ChosenRun, ...]
     draws: dict[str, int]
     settings: Fact
-    actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # as recordings name their kind
+    actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # the key in stored choices
 
 
 def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:

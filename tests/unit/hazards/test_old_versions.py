@@ -8,8 +8,8 @@ import pytest
 from emulator.invariants.a_controller_is_there import AnotherController
 from emulator.invariants.brokers_are_registered import UnknownBrokers, Unregistered
 from emulator.invariants.controller_knows_states import ControllerDiffers
+from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.known.base import recognise
-from emulator.invariants.leaders_are_told import EndsAsLeader
 from emulator.invariants.metadata_converges import ShowsAnother
 from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
@@ -40,7 +40,7 @@ def test_a_follower_at_the_log_end_that_is_expelled(version: str, name: str) -> 
     history.tell(e.FollowerStateUpdated, 1, ORDERS, 3, 5, 5, 5)
     lagging = (Lagging(3, 5, 10_001),)
     history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", (1, 2, 3), (1, 2), 5, 5, 0, 0, lagging)
-    assert named(history, "a member that has everything stays") == {name}
+    assert named(history, "caught up members stay") == {name}
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.0", "empty ISR"), ("1.1", "")])
@@ -180,7 +180,7 @@ def test_a_follower_that_is_expelled_for_the_messages_that_it_lacks(
     history.appended(1, 5, 900)
     lagging = (Lagging(3, 5, 1),)
     history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", (1, 2, 3), (1, 2), 5, 900, 0, 0, lagging)
-    assert named(history, "a member that has everything stays") == {name}
+    assert named(history, "caught up members stay") == {name}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +210,7 @@ def test_a_request_that_a_new_process_obeys(version: str, name: str) -> None:
     )
     history.events[-1] = msgspec.structs.replace(history.events[-1], cause=written)
     history.tell(e.StopReplica, 2, 3, 1, ORDERS, 0, False)
-    assert named(history, "requests reach whom they are for") == {name}
+    assert named(history, "requests reach the intended process") == {name}
 
 
 @pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1387"), ("0.9.0", "")])

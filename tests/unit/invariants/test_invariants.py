@@ -217,7 +217,7 @@ def test_a_trace_that_breaks_it(case: Case) -> None:
 
 def test_who_fetches_from_the_next_leader_does_not_fetch_from_the_last() -> None:
     """Found by isr fuzz, seed 0x7075: the last one does not know yet that it was deposed."""
-    expelled = "a member that has everything stays"
+    expelled = "caught up members stay"
     assert expelled in broken(expelled_after_a_fetch_from(1))
     assert expelled not in broken(expelled_after_a_fetch_from(3))
 

@@ -36,7 +36,7 @@ def test_each_invariant_has_violations_whose_sentences_name_their_fields() -> No
         ),
         (
             UnknownBrokers((), (1, 2), facts=FACTS, broker=1),
-            "it knows of brokers [], there are [1, 2]",
+            "its metadata has brokers []; brokers [1, 2] have started",
         ),
         (
             LateHighWatermark(7, 1.26, facts=FACTS, partition=ORDERS, broker=1),
@@ -44,7 +44,7 @@ def test_each_invariant_has_violations_whose_sentences_name_their_fields() -> No
         ),
         (
             DeletedUnread("/isr_change_notification/x", facts=FACTS, partition=ORDERS, broker=1),
-            "/isr_change_notification/x is deleted, and the controller has not read orders-0 since",
+            "/isr_change_notification/x is deleted, but the controller has not read orders-0 since",
         ),
     ],
 )

@@ -236,13 +236,13 @@ def test_each_action_reaches_the_part_that_it_is_for(
 
 
 REFUSED: list[tuple[Action, str]] = [
-    (SlowDisk(2, 5), "processes of their own cannot be told to slow disk"),
-    (SlowDisk(3, 5), "real processes cannot be told to slow disk"),
+    (SlowDisk(2, 5), "slow disk is not supported for processes of their own"),
+    (SlowDisk(3, 5), "slow disk is not supported for real processes"),
     (Crash(3, "unflushed"), "what the operating system was given"),
-    (Start(3, profile="2.7"), "real processes cannot be told to install"),
+    (Start(3, profile="2.7"), "install is not supported for real processes"),
     (Start(2, registered_ms=5), "nobody can say when a process registers"),
-    (SlowFollower(3, 9), "real processes cannot be told to limit bandwidth"),
-    (ForgetSession(1), "no real ZooKeeper server"),
+    (SlowFollower(3, 9), "limit bandwidth is not supported for real processes"),
+    (ForgetSession(1), "a real ZooKeeper server does not support"),
     (StopZookeeper("zookeeper-2"), "there is one ZooKeeper server"),
 ]
 

@@ -46,9 +46,9 @@ POSSIBLE = [
 REFUSED = {
     "{at: 2s, cut_link: {broker: 2, peer: zookeeper, ways: to_peer}}": "ZooKeeper cuts both ways",
     "{at: 2s, crash: {broker: 2, lose: unflushed}}": "what the operating system was given",
-    "{at: 2s, slow_disk: {broker: 2, ms_per_append: 5}}": "cannot be told to slow disk",
-    "{at: 2s, slow_follower: {broker: 2, bytes_per_s: 5}}": "cannot be told to limit bandwidth",
-    "{at: 2s, expire_session: {broker: 2}}": "cannot be told to expire session",
+    "{at: 2s, slow_disk: {broker: 2, ms_per_append: 5}}": "slow disk is not supported for",
+    "{at: 2s, slow_follower: {broker: 2, bytes_per_s: 5}}": "limit bandwidth is not supported for",
+    "{at: 2s, expire_session: {broker: 2}}": "expire session is not supported for",
 }
 
 

@@ -1,4 +1,4 @@
-"""`hw of orders-0 stands still for at least 1s while records arrive`.
+"""`hw of orders-0 does not advance for at least 1s while records arrive`.
 
 Held when, for that long at a stretch, the leader had records above its high watermark and the mark
 did not move: somebody in the ISR did not fetch them. Unknown where no log was seen (real Kafka).
@@ -12,10 +12,14 @@ from emulator.scenario.units import show_us
 from emulator.trace.values import TopicPartition
 
 
-class HwStandsStill(Check):
+class HwDoesNotAdvance(Check):
     """Consumers, and producers with acks=all, wait for a follower."""
 
-    forms = ("hw of {partition} stands still for at least {us:duration} while records arrive",)
+    forms = (
+        "hw of {partition} does not advance for at least {us:duration} while records arrive",
+        # As in run directories of before 2026-11.
+        "hw of {partition} stands still for at least {us:duration} while records arrive",
+    )
     partition: TopicPartition
     us: int
 

@@ -12,10 +12,10 @@ SOON_US = 5_000_000
 class UnannouncedDeath(Violation, frozen=True):
     dead_s: float
 
-    sentence = "broker {broker} was dead for {dead_s:.1f} s, and nobody was told"
+    sentence = "broker {broker} was dead for {dead_s:.1f} s, and no UpdateMetadata announced it"
 
 
-class TheDeadAreKnown(Invariant):
+class DeadBrokersAreAnnounced(Invariant):
     """A controller that has seen a broker die informs every live broker within five seconds, and
     before it sees the broker again (L3)."""
 

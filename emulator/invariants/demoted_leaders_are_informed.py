@@ -1,4 +1,4 @@
-"""A broker that shuts down is told that others lead."""
+"""A broker that shuts down learns that its leaderships have moved."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from emulator.trace import events as e
 
 
 class EndsAsLeader(Violation, frozen=True):
-    """Whom its metadata show as leader, since which leader epoch; and the one in which it leads."""
+    """The leader and leader epoch in its metadata; and the epoch in which it still leads."""
 
     shown_leader: int
     shown_epoch: int
     epoch: int
 
     sentence = (
-        "broker {broker} ends, shows {shown_leader} as leader in epoch {shown_epoch}, and leads in"
-        " {epoch}"
+        "broker {broker} ends as leader in epoch {epoch}, although its metadata shows leader"
+        " {shown_leader} in epoch {shown_epoch}"
     )
 
 
-class LeadersAreTold(Invariant):
+class DemotedLeadersAreInformed(Invariant):
     """A broker that shuts down in an orderly way, and shows another leader of a later epoch in
     its metadata, no longer believes that it leads (S5)."""
 

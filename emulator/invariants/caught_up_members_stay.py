@@ -24,10 +24,10 @@ class ExpelledWithEverything(Violation, frozen=True):
     leo: int
     leader_leo: int
 
-    sentence = "{broker} is taken out of the ISR {isr}, and has {leo} of {leader_leo} records"
+    sentence = "broker {broker} is removed from the ISR {isr} but has {leo} of {leader_leo} records"
 
 
-class AMemberThatHasEverythingStays(Invariant):
+class CaughtUpMembersStay(Invariant):
     """A leader keeps a follower in the ISR that has every record, or that keeps fetching and
     lacks only records appended within the last 400 ms (L9)."""
 

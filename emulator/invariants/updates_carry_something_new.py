@@ -8,7 +8,7 @@ from emulator.trace import events as e
 MANY = 12
 SOON_US = 1_000_000
 SETTLED_US = 1_000_000
-"""A broker that comes is told everything, and once more when its replicas go online
+"""A starting broker receives all metadata, and once more when its replicas go online
 (KafkaController.scala@2.6.3 onBrokerStartup)."""
 _NOTIFICATIONS = "/isr_change_notification/"
 
@@ -16,10 +16,10 @@ _NOTIFICATIONS = "/isr_change_notification/"
 class NothingNew(Violation, frozen=True):
     partitions: int
 
-    sentence = "broker {broker} is told of {partitions} partitions, and knew all"
+    sentence = "broker {broker} receives {partitions} partitions, and knew them all"
 
 
-class UpdatesTellSomethingNew(Invariant):
+class UpdatesCarrySomethingNew(Invariant):
     """After a controller has deleted notifications (which wakes it up again) it does not send a
     broker metadata of twelve or more partitions that the broker already has (L11)."""
 
@@ -36,7 +36,7 @@ class UpdatesTellSomethingNew(Invariant):
         self._changed[event.broker] = event.t
 
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
-        """Who is new is told everything."""
+        """A new broker receives everything."""
         self._known.pop(event.broker, None)
         self._live.pop(event.broker, None)
 

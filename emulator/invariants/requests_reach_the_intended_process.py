@@ -10,10 +10,12 @@ from emulator.trace.values import TopicPartition
 class ObeysForPredecessor(Violation, frozen=True):
     sender: int
 
-    sentence = "broker {broker} began anew, and obeys what {sender} wrote before"
+    sentence = (
+        "broker {broker} has restarted, and obeys a request that {sender} sent to its old process"
+    )
 
 
-class RequestsReachWhomTheyAreFor(Invariant):
+class RequestsReachTheIntendedProcess(Invariant):
     """A broker obeys no LeaderAndIsr and no StopReplica that the controller sent to an earlier
     process of this broker (S12)."""
 

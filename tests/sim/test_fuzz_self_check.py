@@ -47,7 +47,7 @@ def test_fuzz_says_what_was_noticed(tmp_path: Path, capsysbinary: Any) -> None:
         f"self-check {one.name} passed: {', '.join(one.violates)} violated" for one in self_checks()
     ]
     assert execute([*words, "--json"]) == 0
-    said = msgspec.json.decode(capsysbinary.readouterr().out)["canaries"]
+    said = msgspec.json.decode(capsysbinary.readouterr().out)["self_checks"]
     assert [(one["name"], one["missed"]) for one in said] == [(e.name, []) for e in self_checks()]
 
 
