@@ -19,8 +19,8 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
-        test-slow-alone test-spark test-containers test-kafka test-shared check check-format check-lint check-types check-imports check-house \
-        format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
+        test-slow-alone test-spark test-containers test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
+        check-house format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -87,13 +87,16 @@ test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven):
 test-shared: setup ## Tests that need ../shared beside the clone
 	$(PYTEST) -n $(JOBS) --dist worksteal -m "shared and not soak" $(ARGS) $(OR_NONE)
 
-check: check-format check-lint check-types check-imports check-house ## All checks (-k: go on)
+check: check-format check-lint check-spelling check-types check-imports check-house ## All checks (-k: go on)
 
 check-format: setup
 	.venv/bin/ruff format --check
 
 check-lint: setup
 	.venv/bin/ruff check --output-format concise
+
+check-spelling: setup
+	.venv/bin/codespell
 
 check-types: setup
 	.venv/bin/mypy

@@ -38,10 +38,7 @@ def events(
     columns = schema_ddl(only, parts)
     rows = read(spark, dataset.base, dataset.events, dataset.runs, columns)
     if dataset.version < DATASET_VERSION:  # the same columns; some kinds had other names
-        names: dict[bool | float | str, bool | float | str | None] = {  # noqa: C416
-            older: newer for older, newer in OLDER_KINDS.items()
-        }
-        rows = rows.replace(names, subset=["kind"])
+        rows = rows.replace([*OLDER_KINDS], [*OLDER_KINDS.values()], subset=["kind"])
     return rows
 
 

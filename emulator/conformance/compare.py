@@ -27,7 +27,7 @@ from emulator.conformance.criteria import (
 from emulator.conformance.delays import Delays, delays_of
 from emulator.conformance.producers import has_equal_counts, periods_ms, result_counts_of, stalls_of
 from emulator.conformance.recording import Recording
-from emulator.runs.summary import nearest_rank
+from emulator.trace.percentiles import nearest_rank
 
 TOLERANCE_MS = 150
 ENOUGH_AGREEING = 20

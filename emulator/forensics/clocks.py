@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from emulator.forensics.causes import Pair
-from emulator.runs.summary import nearest_rank
+from emulator.trace.percentiles import nearest_rank
 
 ZOOKEEPER = "zookeeper"
 SLACKS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)

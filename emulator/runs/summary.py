@@ -7,17 +7,13 @@ is known of the world that made the trace.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeVar
-
 import msgspec
 
 from emulator.runs.broken import Broken
 from emulator.scenario.expectations.base import Finding, verdict
 from emulator.scenario.schema import Expectation
+from emulator.trace.percentiles import nearest_rank
 from emulator.trace.state import TraceState
-
-T = TypeVar("T")
 
 VERDICTS = {True: "held", False: "not held", None: "unknown"}
 _PERHAPS_UNKNOWN = frozenset({"conflicts", "lost", "lost_acks_1"})
@@ -208,11 +204,6 @@ def quantiles(times_us: list[int]) -> Quantiles:
     ordered = sorted(times_us)
     at = (_ms(nearest_rank(ordered, percent)) for percent in (50, 95, 99, 100))
     return Quantiles(len(ordered), *at)
-
-
-def nearest_rank(ordered: Sequence[T], percent: int) -> T:
-    """The first value that at least so many percent of the values do not exceed."""
-    return ordered[-(-len(ordered) * percent // 100) - 1]
 
 
 def kafka_metrics(state: TraceState) -> dict[str, dict[str, float]]:

@@ -13,6 +13,7 @@ from math import ceil, floor, log10
 
 import msgspec
 
+from emulator.trace.percentiles import nearest_rank
 from emulator.view.html import facts_of, panel, render_page
 from emulator.view.stored import StoredRun
 
@@ -112,5 +113,5 @@ class _Scale:
         return "".join([*steps, f"H{RIGHT}"])
 
     def dot(self, ordered: Sequence[float], percent: int) -> dict[str, object]:
-        ms = ordered[-(-len(ordered) * percent // 100) - 1]
+        ms = nearest_rank(ordered, percent)
         return {"x": self.x(ms), "y": self.y(percent / 100), "text": f"p{percent}: {ms:,g} ms"}

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emulator.runs.summary import nearest_rank
+from emulator.trace.percentiles import nearest_rank
 
 
 class Figure(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,8 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from emulator.conformance import player
-from emulator.conformance.compare import Examined, Reference, Verdict, conclude
-from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.compare import Examined, Reference
+from emulator.conformance.recording import read_recording
 from emulator.conformance.repeatability import Near, near
 from emulator.search.guided.guided import GuidedMatch, guided
 from emulator.search.guided.restarts import Budget, Progress
@@ -33,6 +33,7 @@ from tools.fidelity.results import (
     verdict_of,
     write_rows,
 )
+from tools.fidelity.seeds import play_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 NOT_TO_BE_MATCHED = ("shrink-storm",)
@@ -144,20 +145,6 @@ def folders(parent: Path, only: list[str]) -> list[Path]:
     if not parent.exists():
         return []
     return sorted(p for p in parent.iterdir() if p.is_dir() and (not only or p.name in only))
-
-
-def play_seeds(
-    reference: Reference, script: player.Script, examined: list[Examined], until: int, jobs: int
-) -> Verdict:
-    """Of the seeds examined before and the next ones, which are added to `examined`."""
-
-    def examine(_: int, run: Recording) -> Examined:
-        return reference.examine(run)
-
-    seeds = range(len(examined) + 1, until + 1)
-    played = dict(player.blind_plays(script, seeds, examine, jobs))
-    examined += (played[seed] for seed in seeds)
-    return conclude(reference, examined)
 
 
 def ignore_progress(_: Progress) -> None:

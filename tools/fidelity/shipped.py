@@ -19,9 +19,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from emulator.conformance import player
-from emulator.conformance.compare import Examined, Reference, Verdict, conclude
+from emulator.conformance.compare import Reference, Verdict
 from emulator.conformance.criteria import CRITERIA
-from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.recording import read_recording
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load
@@ -38,6 +38,7 @@ from tools.fidelity.results import (
     read_rows,
     write_rows,
 )
+from tools.fidelity.seeds import play_live, play_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 ISR = [sys.executable, "-c", "from emulator.cli import main; main()"]
@@ -118,7 +119,7 @@ def measure(
     judged = [(run, *judge(run, name, options)) for run in recordings(out, name)]
     matched = [one for one in judged if one[2].matched]
     run, reference, blind = matched[-1] if matched else min(judged[::-1], key=distance)
-    live = live_verdict(reference, player.script_of(reference.real), options.live)
+    live = play_live(reference, player.script_of(reference.real), options.live)
     live_plays, live_equal = (before.live_plays, before.live_equal) if before else (0, "")
     live_ms = {row.delay: row.live_ms for row in delays_before}
     if live is not None:
@@ -150,7 +151,8 @@ def measure(
 
 def judge(run: Path, name: str, options: argparse.Namespace) -> tuple[Reference, Verdict]:
     reference = Reference(replace(read_recording(run), name=name))
-    blind = blind_verdict(reference, player.script_of(reference.real), options)
+    script = player.script_of(reference.real)
+    blind = play_seeds(reference, script, [], options.seeds, options.jobs)
     agree = f"{blind.seeds_agreeing} of {blind.seeds} agree"
     print(f"{name}, {run.name}: {agree}, matched: {blind.matched}", file=sys.stderr, flush=True)
     return reference, blind
@@ -181,29 +183,6 @@ def record(version: str, name: str, out: Path) -> Path | None:
         print(f"{version} {name}: {reason}", file=sys.stderr, flush=True)
         return None
     return newest(out, name)
-
-
-def blind_verdict(
-    reference: Reference, script: player.Script, options: argparse.Namespace
-) -> Verdict:
-    def look(_: int, run: Recording) -> Examined:
-        return reference.examine(run)
-
-    seeds = range(1, options.seeds + 1)
-    seen = dict(player.blind_plays(script, seeds, look, options.jobs))
-    return conclude(reference, [seen[seed] for seed in seeds])
-
-
-def live_verdict(reference: Reference, script: player.Script, plays: int) -> Verdict | None:
-    if not plays:
-        return None
-
-    def look(_: int, run: Recording) -> Examined:
-        return reference.examine(run)
-
-    seeds = range(1, plays + 1)
-    return conclude(reference, [seen for _, seen in player.live_plays(
-        script, seeds, look, "embedded")])  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from emulator.cli.parts.compare_report import COUNTS, NEWS, TIMES, number
-from emulator.runs.summary import nearest_rank
+from emulator.trace.percentiles import nearest_rank
 from tools.paths.measured import Delays
 
 NONE = "–"

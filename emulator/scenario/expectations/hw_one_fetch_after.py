@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 from emulator.scenario.units import show_us
-from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 
@@ -28,35 +27,24 @@ class HwOneFetchAfter(Check):
     low: int
     high: int
     follower: int
-    hw = 0
-    appended_us: int | None = None
-    fetches = 0
-    finding = Finding(False, "the high watermark never moved so")
 
-    def on_records_appended(self, event: e.RecordsAppended) -> None:
-        here = event.partition == self.partition and event.broker == self.follower
-        if here and event.leo >= self.high and self.appended_us is None:
-            self.appended_us = event.t
-
-    def on_fetch_sent(self, event: e.FetchSent) -> None:
-        if event.broker != self.follower or self.appended_us is None:
-            return
-        self.fetches += any(
-            name == self.partition and offset >= self.high for name, offset in event.offsets
-        )
-
-    def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.partition != self.partition or event.broker != self.leader:
-            return
-        before, self.hw = self.hw, event.hw
-        if (before, event.hw) != (self.low, self.high):
-            return
-        if self.appended_us is None:
-            self.finding = Finding(False, f"broker {self.follower} did not have it yet")
-            return
-        after = show_us(event.t - self.appended_us)
-        count = f"{self.fetches} {'fetch' if self.fetches == 1 else 'fetches'}"
-        self.finding = Finding(self.fetches == 1, f"{count} and {after} after")
+    def take(self, **arguments: object) -> None:
+        super().take(**arguments)
+        self.fetched = self.state.fetches.follow(self.follower, self.partition)
 
     def at_end(self) -> Finding:
-        return Finding(None, UNSEEN) if self.state.records.unseen else self.finding
+        if self.state.records.unseen:
+            return Finding(None, UNSEEN)
+        levels = self.state.water_levels
+        moved_us = levels.hw_moves(self.partition, self.leader, self.low, self.high)
+        if moved_us is None:
+            return Finding(False, "the high watermark never moved so")
+        appended_us = levels.leo_reaches(self.partition, self.follower, self.high)
+        if appended_us is None or appended_us > moved_us:
+            return Finding(False, f"broker {self.follower} did not have it yet")
+        fetches = sum(
+            offset >= self.high and appended_us <= at_us <= moved_us
+            for at_us, offset in self.fetched
+        )
+        count = f"{fetches} {'fetch' if fetches == 1 else 'fetches'}"
+        return Finding(fetches == 1, f"{count} and {show_us(moved_us - appended_us)} after")

@@ -141,36 +141,34 @@ class Explorer:
     def _forget(self, state: State) -> State:
         """Without the messages that can have no effect any more."""
         leader, cached, requests, answers, updates = state
-        steps, live = self.steps, self._live
+        steps, live = self.steps, self._live_by
         half, cache = self._leaders.values[leader], self._caches.values[cached]
         return (
             leader,
             cached,
-            requests
-            and _once(
-                live,
+            live(
                 ("request", cached, requests),
-                lambda: self._requests.only(
-                    requests, lambda request: not steps.is_dead_request(cache, request)
-                ),
+                self._requests,
+                lambda request: not steps.is_dead_request(cache, request),
             ),
-            answers
-            and _once(
-                live,
+            live(
                 ("answer", leader, answers),
-                lambda: self._answers.only(
-                    answers, lambda answer: not steps.is_dead_answer(half, answer)
-                ),
+                self._answers,
+                lambda answer: not steps.is_dead_answer(half, answer),
             ),
-            updates
-            and _once(
-                live,
+            live(
                 ("update", leader, updates),
-                lambda: self._updates.only(
-                    updates, lambda update: update.leader_epoch > half.leader_epoch
-                ),
+                self._updates,
+                lambda update: update.leader_epoch > half.leader_epoch,
             ),
         )
+
+    def _live_by(
+        self, key: tuple[str, int, int], messages: Numbers[T], is_live: Callable[[T], bool]
+    ) -> int:
+        """Of the messages whose bits the key has, those that a half can still be changed by."""
+        bits = key[2]
+        return bits and _once(self._live, key, lambda: messages.only(bits, is_live))
 
     def is_valid(self, state: State) -> bool:
         """Whether ValidHighWatermark holds."""

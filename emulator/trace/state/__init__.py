@@ -45,6 +45,7 @@ from emulator.trace.state.partitions import Partitions
 from emulator.trace.state.processes import Processes
 from emulator.trace.state.propagation import Propagation
 from emulator.trace.state.records import Records
+from emulator.trace.state.registrations import Registrations
 from emulator.trace.state.replicas import Replicas
 from emulator.trace.state.sessions import Sessions
 from emulator.trace.state.staleness import Staleness
@@ -98,6 +99,7 @@ class TraceState(CoreState):
         self.fetches = Fetches(self.logs, self.replicas, self.processes)
         self.topics = Topics()
         self.sessions = Sessions()
+        self.registrations = Registrations(self.processes)
         self.counts = Counts(self.partitions)
         self.zookeeper_load = ZooKeeperLoad()
         self.staleness = Staleness(self.partitions, self.metadata, self.clock)

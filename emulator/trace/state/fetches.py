@@ -67,6 +67,7 @@ class Fetches:
         self._stopped: dict[tuple[int, TopicPartition], dict[ThreadKey, int]] = {}
         processes.listen_to_losses(lambda event: self.threads.pop(event.broker, None))
         self.fetchers: dict[tuple[int, str], Fetcher] = {}
+        self._followed: dict[int, list[tuple[TopicPartition, list[tuple[int, int]]]]] = {}
         self.lag: dict[tuple[int, TopicPartition], int] = {}
         self.lag_max = 0
 
@@ -83,6 +84,16 @@ class Fetches:
             thread.offsets.update(event.offsets)
             for name, _ in event.offsets if thread.delays else ():
                 thread.delays.pop(name, None)
+        for name, fetched in self._followed.get(event.broker, ()):
+            fetched += [(event.t, offset) for of, offset in event.offsets if of == name]
+
+    def follow(self, broker: int, name: TopicPartition) -> list[tuple[int, int]]:
+        """From now on, when the broker's fetches ask for the partition, and from which offset. Who
+        wants to know says so before the trace is read: fetches are most of a trace, and to keep
+        all of them would take as much memory as the trace."""
+        fetched: list[tuple[int, int]] = []
+        self._followed.setdefault(broker, []).append((name, fetched))
+        return fetched
 
     def on_partition_delayed(self, event: e.PartitionDelayed) -> None:
         if (thread := self._thread(event)) is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -122,6 +123,17 @@ class WaterLevels:
         """When the replica's high watermark first came to an offset; None: never."""
         levels = self.levels.get(name, {}).get(broker, ())
         return next((level.from_us for level in levels if level.hw >= offset), None)
+
+    def leo_reaches(self, name: TopicPartition, broker: int, offset: int) -> int | None:
+        """When the replica's log end offset first came to an offset; None: never."""
+        levels = self.levels.get(name, {}).get(broker, ())
+        return next((level.from_us for level in levels if level.leo >= offset), None)
+
+    def hw_moves(self, name: TopicPartition, broker: int, low: int, high: int) -> int | None:
+        """When the replica's high watermark last went from `low` to `high` in one step."""
+        levels = self.levels.get(name, {}).get(broker, ())
+        moves = (now.from_us for was, now in pairwise(levels) if (was.hw, now.hw) == (low, high))
+        return next(reversed([*moves]), None)
 
     def _of(self, name: TopicPartition, broker: int, within: Interval) -> Iterator[Level]:
         """The replica's levels in that time; what is at one moment counts once, as it ended."""

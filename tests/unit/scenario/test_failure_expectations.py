@@ -121,7 +121,8 @@ def test_requests_that_brokers_refuse() -> None:
 
 
 def test_what_the_controller_finds_of_a_broker() -> None:
-    twice = Story().tell(e.BrokerStarting, 1, "2.6").at(9).tell(e.BrokerStarting, 1, "2.6")
+    once = Story().tell(e.ProcessStateChanged, 1, "starting")
+    twice = once.at(9).tell(e.ProcessStateChanged, 1, "starting")
     bounced = twice.at(11).tell(e.BrokerChange, 3, (), (), (1,), (1, 2, 3))
     assert judged("controller finds 1 bounced", bounced).held is True
     assert judged("controller finds 1 new", bounced).held is False
@@ -129,7 +130,8 @@ def test_what_the_controller_finds_of_a_broker() -> None:
     assert judged("controller never finds 1 dead", bounced).held is True
     died = bounced.tell(e.BrokerChange, 3, (), (1,), (), (2, 3))
     assert judged("controller never finds 1 dead", died).held is False
-    first = Story().tell(e.BrokerStarting, 1, "2.6").tell(e.BrokerChange, 3, (1,), (), (), (1,))
+    first = Story().tell(e.ProcessStateChanged, 1, "starting")
+    first.tell(e.BrokerChange, 3, (1,), (), (), (1,))
     assert judged("controller finds 1 new", first).held is False
     assert judged("controller never finds 1 dead", first).held is None
 

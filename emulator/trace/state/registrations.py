@@ -1,0 +1,39 @@
+"""What controllers found when they compared the registrations of brokers with their cache."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emulator.trace import events as e
+from emulator.trace.state.processes import STARTING, Processes
+
+Registration = Literal["new", "dead", "bounced"]
+"""What a comparison says of a broker."""
+
+
+class Registrations:
+    """All comparisons in order."""
+
+    def __init__(self, processes: Processes) -> None:
+        self.comparisons: list[e.BrokerChange] = []
+        self._processes = processes
+
+    def on_broker_change(self, event: e.BrokerChange) -> None:
+        self.comparisons.append(event)
+
+    def starts(self, broker: int) -> list[int]:
+        """When the broker's processes started."""
+        lives = self._processes.history.get(broker, ())
+        return [life.from_us for life in lives if life.state == STARTING]
+
+    def times(self, broker: int, registration: Registration) -> list[int]:
+        """When a comparison said this of the broker. The first start of a broker does not count:
+        it is new to everybody."""
+        again_us = [*self.starts(broker), *2 * [1 << 62]][1]
+        return [
+            one.t
+            for one in self.comparisons
+            if (registration == "dead" and broker in one.deleted)
+            or (registration == "new" and broker in one.added and one.t >= again_us)
+            or (registration == "bounced" and broker in one.bounced and one.t >= again_us)
+        ]
