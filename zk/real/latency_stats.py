@@ -53,7 +53,7 @@ class Times:
 
     def percentile_us(self, percent: int) -> int:
         """The time within which so many percent of the answers came, rounded down to two digits."""
-        # Nearest rank, as everywhere (emulator.trace.percentiles); here over counts, for weeks of times.
+        # Nearest rank, as in emulator.trace.percentiles; here over counts, for weeks of times.
         times = sorted(self._rounded)
         ranks = list(accumulate(self._rounded[us] for us in times))
         return times[bisect_left(ranks, -(-self.count * percent // 100))] if times else 0
