@@ -5,6 +5,7 @@ Owns the options and their error messages; `worlds.processes.broker_process` run
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 from typing import Annotated
 
@@ -118,6 +119,9 @@ def command(
         page=None if page is None else host_and_port("--page", page),
         through=dict(route(pair) for pair in through or ()),
     )
+    # As many descriptors as the machine allows, as the JVM takes them (-XX:+MaxFDLimit).
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     process = StandaloneBroker(options)  # listens before it waits: a port in use is an error now
     if began_ns is None:
         wait_for_server(zookeeper)

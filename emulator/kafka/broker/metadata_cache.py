@@ -15,6 +15,8 @@ from emulator.trace import events
 from emulator.trace.values import PartitionState, TopicPartition
 
 LEADER_DURING_DELETE = -2
+ANSWERS_KEPT = 1000
+"""Clients ask for few sets of topics; one that asks for ever new ones does not fill the memory."""
 
 
 class MetadataCache:
@@ -81,6 +83,8 @@ class MetadataCache:
         partitions = self._by_topics.get(topics)
         if partitions is None:
             names = frozenset(topics)
+            if len(self._by_topics) >= ANSWERS_KEPT:
+                self._by_topics.clear()
             partitions = self._by_topics[topics] = tuple(
                 s for p, s in self._partitions.items() if not names or p.topic in names
             )

@@ -60,6 +60,11 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     delete_topic_enable: bool
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
+    socket_request_max_bytes: int
+    queued_max_request_bytes: int
+    max_connections: int
+    max_connections_per_ip: int
+    connections_max_idle_ms: int
     replica_lag_max_messages: int = 4000
     controller_message_queue_size: int = 2**31 - 1
 
@@ -111,9 +116,18 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
             "replica_lag_time_max_ms",
             "log_flush_interval_messages",
             "controller_message_queue_size",
+            "socket_request_max_bytes",
         ):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name.replace('_', '.')} must be at least 1")
+        for name in ("max_connections", "max_connections_per_ip"):
+            if getattr(self, name) < 0:
+                raise BadSetting(f"{name.replace('_', '.')} must not be negative")
+        # Otherwise one request could be larger than all together may be.
+        if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
+            raise BadSetting(
+                "queued.max.request.bytes must not be below socket.request.max.bytes"
+            )
 
 
 def property_names() -> dict[str, str]:

@@ -47,6 +47,9 @@ PROFILE = Profile(
         "log.dirs": "/tmp/kafka-logs",
         "log.flush.interval.messages": "9223372036854775807",
         "delete.topic.enable": "false",
+        "socket.request.max.bytes": "104857600",
+        "max.connections.per.ip": "2147483647",
+        "connections.max.idle.ms": "600000",
     },
     # Later settings, and what this version's code does in their place.
     fixed={
@@ -60,6 +63,10 @@ PROFILE = Profile(
         "max.incremental.fetch.session.cache.slots": "0",
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
+        # Requests are counted, their bytes are not (KIP-72, 1.0), and connections only by address
+        # (KIP-402, 2.3).
+        "queued.max.request.bytes": "-1",
+        "max.connections": "2147483647",
     },
     top_level_paths=(
         "/consumers",

@@ -15,7 +15,11 @@ PROFILE = after(
     controller_threads="event-queue",
     record_batches=True,
     reads_at_start=("cluster-id", "all-configs", "transactions"),
-    defaults={"unclean.leader.election.enable": "false", "delete.topic.enable": "true"},
+    defaults={
+        "unclean.leader.election.enable": "false",
+        "delete.topic.enable": "true",
+        "queued.max.request.bytes": "-1",
+    },
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
     request_versions={
         "LeaderAndIsr": 1,

@@ -10,6 +10,7 @@ PROFILE = after(
     release="2.4.1",
     citation="KafkaConfig.scala@2.4.1; spec §8, §9",
     topic_version=2,
+    defaults={"max.connections": "2147483647"},
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,

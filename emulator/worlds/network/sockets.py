@@ -3,23 +3,50 @@
 Call-backs are made on this thread; a socket's owner moves them to its own. The broker's end of a
 connection delivers one frame and reads the next only after `read_on`, with nothing left to send, as
 Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
-is too long or malformed ends the connection. Knows frames, no message.
+is too long or malformed ends the connection. Every connection has one piece of at most 64 KB read
+in its turn. Owns what all connections together may take: their number, their bytes, descriptors.
+Sources: SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames, no message.
 """
 
 from __future__ import annotations
 
+import errno
+import os
+import resource
 import selectors
 import socket
 import threading
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Callable
 from contextlib import suppress
 
+import msgspec
+
 from emulator.worlds.wire.errors import Malformed
-from emulator.worlds.wire.frames import length_of
+from emulator.worlds.wire.frames import MAX_FRAME, length_of
 
 READ = 1 << 16
 _HEAD = 4
+OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Of accept: nothing is wrong with the connection, which waits until there is room for it."""
+
+RESERVED_DESCRIPTORS = 64
+"""What clients cannot take: files of the log, and connections to ZooKeeper and other brokers."""
+
+_LOOK_S = 1.0
+"""How often it is looked whether descriptors are free again, or a client has read anything. (The
+end of a connection of ours is noticed at once.)"""
+
+
+class ConnectionLimits(msgspec.Struct, frozen=True):
+    """Kafka's settings of these names."""
+
+    socket_request_max_bytes: int = MAX_FRAME
+    queued_max_request_bytes: int = -1
+    max_connections: int = 2**31 - 1
+    max_connections_per_ip: int = 2**31 - 1
+    connections_max_idle_ms: int = 600_000
 
 
 class FramedSocket:
@@ -31,14 +58,20 @@ class FramedSocket:
         self.on_end: Callable[[str], None] = lambda _: None
         self._in, self._out = bytearray(), bytearray()
         self._muted = self._over = False
+        self._reserved = 0
+        """What of the memory for requests is ours: the frame that is read, or is being answered."""
+        self._waits_for_memory = False
         self.malformed = False
         """Whether it ended because of what came in."""
+        self.sent_at_s = 0.0
+        """When the other end last took something, on the monotonic clock."""
         host, port = end.getpeername()[:2]
+        self.host = str(host)
         self.peer = f"{host}:{port}"
 
     def start(self) -> None:
         """Any thread: from now on frames are delivered."""
-        self._sockets.do(lambda: self._sockets.watch(self._socket, self.move, self._interest()))
+        self._sockets.do(self._look)
 
     def write(self, data: bytes) -> None:
         """Any thread."""
@@ -50,7 +83,7 @@ class FramedSocket:
 
     def close(self) -> None:
         """Any thread: what is still to be written is written if it can be at once."""
-        self._sockets.do(lambda: self._end("closed here"))
+        self._sockets.do(lambda: self.end("closed here"))
 
     @property
     def unsent(self) -> int:
@@ -65,7 +98,7 @@ class FramedSocket:
         return self._muted or (self._one_at_a_time and bool(self._out))
 
     def _interest(self) -> int:
-        read = 0 if self._busy() else selectors.EVENT_READ
+        read = 0 if self._busy() or self._waits_for_memory else selectors.EVENT_READ
         return read | (selectors.EVENT_WRITE if self._out else 0)
 
     def move(self, ready: int) -> None:
@@ -77,14 +110,14 @@ class FramedSocket:
             if ready & selectors.EVENT_READ and not self._busy():
                 self._read()
         except OSError as error:
-            self._end(error.strerror or str(error))
+            self.end(error.strerror or str(error))
         except Malformed as error:
             self._refuse(error)
         self._look()
 
     def _refuse(self, error: Malformed) -> None:
         self.malformed = True
-        self._end(str(error))
+        self.end(str(error))
 
     def _look(self) -> None:
         if not self._over:
@@ -93,8 +126,12 @@ class FramedSocket:
     def _write(self, data: bytes) -> None:
         if self._over:
             return
+        if not self._out:
+            self.sent_at_s = time.monotonic()
         self._out += data
         self.move(selectors.EVENT_WRITE)
+        if self._out and not self._over:
+            self._sockets.unsent[self] = None
 
     def _flush(self) -> None:
         while self._out:
@@ -103,6 +140,8 @@ class FramedSocket:
             except BlockingIOError:
                 return
             del self._out[:sent]
+            self.sent_at_s = time.monotonic()
+        self._sockets.unsent.pop(self, None)
 
     def _read(self) -> None:
         try:
@@ -110,13 +149,19 @@ class FramedSocket:
         except BlockingIOError:
             return
         if not data:
-            self._end("closed by the other end")
+            self.end("closed by the other end")
             return
         self._in += data
         self._deliver()
 
     def _read_on(self) -> None:
         self._muted = False
+        self._release()
+        self.deliver()
+
+    def deliver(self) -> None:
+        """There is an answer, or memory again."""
+        self._waits_for_memory = False
         try:
             self._deliver()
         except Malformed as error:
@@ -125,16 +170,29 @@ class FramedSocket:
 
     def _deliver(self) -> None:
         """Whole frames, one or all."""
-        while not (self._over or self._busy()) and len(self._in) >= _HEAD:
-            length = length_of(bytes(self._in[:_HEAD]))
+        while not (self._over or self._busy() or self._waits_for_memory):
+            if len(self._in) < _HEAD:
+                return
+            most = self._sockets.limits.socket_request_max_bytes
+            length = length_of(bytes(self._in[:_HEAD]), most)
+            if self._one_at_a_time and not self._reserved:
+                if not self._sockets.reserve(self, length):
+                    self._waits_for_memory = True
+                    return
+                self._reserved = length
             if len(self._in) < _HEAD + length:
                 return
-            payload = bytes(self._in[_HEAD : _HEAD + length])
+            payload = bytes(memoryview(self._in)[_HEAD : _HEAD + length])
             del self._in[: _HEAD + length]
             self._muted = self._one_at_a_time
             self.on_frame(payload)
 
-    def _end(self, why: str) -> None:
+    def _release(self) -> None:
+        reserved, self._reserved = self._reserved, 0
+        self._sockets.release(reserved)
+
+    def end(self, why: str) -> None:
+        """It is over."""
         if self._over:
             return
         with suppress(OSError):
@@ -142,19 +200,37 @@ class FramedSocket:
         self._over = True
         self._sockets.forget(self._socket)
         self._socket.close()
+        self._release()
+        self._sockets.ended(self, accepted=self._one_at_a_time)
         self.on_end(why)
 
 
 class Sockets:
-    """The thread, and what it watches."""
+    """The thread, and what it watches. `log` receives what keeps connections out."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        limits: ConnectionLimits | None = None,
+        log: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self.limits, self._log = limits or ConnectionLimits(), log
         self._selector = selectors.DefaultSelector()
         self._orders: deque[Callable[[], None]] = deque()
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
         self._woken.setblocking(False)
         self._running = True
+        self._connections: Counter[str] = Counter()
+        """Accepted ones, by the host at the other end."""
+        self._free_bytes = self.limits.queued_max_request_bytes
+        self._waiting: deque[FramedSocket] = deque()
+        """Connections that have a request and no memory for it, in the order of their requests."""
+        self.unsent: dict[FramedSocket, None] = {}
+        """Connections whose other end has not taken all that it is sent."""
+        self._paused: dict[socket.socket, Callable[[int], None]] = {}
+        """Listening sockets that accept nobody for now."""
+        self._short_of = ""
+        """What was missing when a connection was last to be accepted; it is said once."""
         self.watch(self._woken, self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name="sockets", daemon=True)
         self._thread.start()
@@ -173,9 +249,7 @@ class Sockets:
         server.setblocking(False)
 
         def accept(_: int) -> None:
-            with suppress(OSError):
-                end, _address = server.accept()
-                accepted(self._line(end, one_at_a_time=True))
+            self._accept(server, accept, accepted)
 
         self.do(lambda: self.watch(server, accept, selectors.EVENT_READ))
         return server
@@ -184,6 +258,7 @@ class Sockets:
         """Nobody is accepted any more."""
 
         def stop() -> None:
+            self._paused.pop(server, None)
             self.forget(server)
             server.close()
 
@@ -221,6 +296,8 @@ class Sockets:
         for key in list(self._selector.get_map().values()):
             assert isinstance(key.fileobj, socket.socket)
             key.fileobj.close()
+        for server in self._paused:
+            server.close()
         self._selector.close()
         self._wakes.close()
 
@@ -244,9 +321,122 @@ class Sockets:
             self._woken.recv(READ)
 
     def _loop(self) -> None:
+        look_at_s = 0.0
         while self._running:
-            for key, ready in self._selector.select():
+            for key, ready in self._selector.select(
+                _LOOK_S if self._paused or self.unsent else None
+            ):
                 if key.fileobj in self._selector.get_map():
                     key.data(ready)
             while self._orders and self._running:
                 self._orders.popleft()()
+            if (self._paused or self.unsent) and time.monotonic() >= look_at_s:
+                look_at_s = time.monotonic() + _LOOK_S
+                self._resume_accepting()
+                self._end_slow_readers()
+
+    def _end_slow_readers(self) -> None:
+        """An answer is kept for as long as its reader takes any of it in the time after which Kafka
+        closes an idle connection."""
+        idle_since_s = time.monotonic() - self.limits.connections_max_idle_ms / 1000
+        for line in [line for line in self.unsent if line.sent_at_s < idle_since_s]:
+            idle_ms = self.limits.connections_max_idle_ms
+            self._log(f"connection from {line.peer} closed: it read nothing for {idle_ms} ms")
+            line.end("its answer was not read")
+
+    # -- memory for requests -----------------------------------------------------------------------
+
+    def reserve(self, line: FramedSocket, size: int) -> bool:
+        """Whether a request may be read now. As long as there is any memory left it may, whatever
+        it takes (SimpleMemoryPool.java@2.6.3 tryAllocate, not strict)."""
+        if self.limits.queued_max_request_bytes <= 0:
+            return True
+        if self._free_bytes <= 0:
+            self._waiting.append(line)
+            return False
+        self._free_bytes -= size
+        return True
+
+    def release(self, size: int) -> None:
+        if self.limits.queued_max_request_bytes <= 0 or not size:
+            return
+        self._free_bytes += size
+        waiting, self._waiting = self._waiting, deque()
+        for line in waiting:  # those for whom there is still none wait again, in the same order
+            line.deliver()
+
+    # -- accepting ---------------------------------------------------------------------------------
+
+    def _accept(
+        self,
+        server: socket.socket,
+        accept: Callable[[int], None],
+        accepted: Callable[[FramedSocket], None],
+    ) -> None:
+        most = self.limits.max_connections
+        if self._connections.total() >= most:
+            self._pause(server, accept, f"there are {most} connections (max.connections)")
+            return
+        try:
+            self._check_descriptors(server)
+            end, address = server.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            if error.errno in OUT_OF_RESOURCES:
+                what = error.strerror or str(error)
+                if error.errno == errno.EMFILE:
+                    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+                    what += f", the process may have {limit} descriptors (ulimit -n)"
+                self._pause(server, accept, what)
+            return  # otherwise the client has given up meanwhile
+        most = self.limits.max_connections_per_ip
+        if self._connections[address[0]] >= most:
+            self._log(
+                f"connection from {address[0]}:{address[1]} closed: there are {most} from this"
+                " address (max.connections.per.ip)"
+            )
+            end.close()
+            return
+        try:
+            line = self._line(end, one_at_a_time=True)
+        except OSError:  # it was reset before we looked at it
+            end.close()
+            return
+        self._connections[line.host] += 1
+        self._short_of = ""
+        accepted(line)
+
+    def _check_descriptors(self, server: socket.socket) -> None:
+        """Raise EMFILE while the descriptors that are left are not for clients: the log, ZooKeeper
+        and other brokers need some. The lowest one that is free says how many there are."""
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if limit == resource.RLIM_INFINITY:
+            return
+        free = os.dup(server.fileno())
+        os.close(free)
+        if free >= limit - min(RESERVED_DESCRIPTORS, limit // 4):
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    def _pause(self, server: socket.socket, accept: Callable[[int], None], why: str) -> None:
+        """Clients wait in the backlog until a connection has ended, or what is missing is there
+        again: to be ready and not to be accepted would keep this thread busy."""
+        self.forget(server)
+        self._paused[server] = accept
+        if why != self._short_of:
+            self._short_of = why
+            self._log(f"no new connections are accepted for now: {why}")
+
+    def _resume_accepting(self) -> None:
+        paused, self._paused = self._paused, {}
+        for server, accept in paused.items():
+            self.watch(server, accept, selectors.EVENT_READ)
+
+    def ended(self, line: FramedSocket, *, accepted: bool) -> None:
+        """A connection is over, and its descriptor is free."""
+        self.unsent.pop(line, None)
+        if accepted:
+            self._connections[line.host] -= 1
+            if not self._connections[line.host]:
+                del self._connections[line.host]
+        self._resume_accepting()

@@ -21,7 +21,7 @@ from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sending import BROKEN, send
-from emulator.worlds.network.sockets import FramedSocket, Sockets
+from emulator.worlds.network.sockets import ConnectionLimits, FramedSocket, Sockets
 from emulator.worlds.wire.api import spoken, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
@@ -47,6 +47,7 @@ class TcpNetwork:
         links: CausalityLog,
         log: Log,
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> None:
         """`log` receives why connections of strangers were closed. `routes` are proxies, by the
         advertised address that they stand for."""
@@ -55,7 +56,9 @@ class TcpNetwork:
         self.knows = spoken(profile)
         self._routes = dict(routes or {})
         self.before_sending: Callable[[], None] = lambda: None
-        self._sockets = Sockets()
+        self.on_invalid_request: Callable[[], None] = lambda: None
+        """Called when a connection was closed because of what came in."""
+        self._sockets = Sockets(limits, lambda text: self.clock.put(lambda: self.log(text)))
         self._servers: dict[int, Any] = {}
         self._accepted: dict[Accepted, None] = {}
         self._opened: dict[TcpConnection, None] = {}
@@ -82,6 +85,11 @@ class TcpNetwork:
         self._sockets.stop_listening(self._servers.pop(port))
         for connection in list(self._accepted):
             connection.close()
+
+    def refused(self, peer: str, why: str) -> None:
+        """What came from there is no request of Kafka's: its connection is closed."""
+        self.log(f"connection from {peer} closed: {why}")
+        self.on_invalid_request()
 
     def ended(self, connection: Accepted | TcpConnection) -> None:
         """It is over."""
@@ -157,7 +165,7 @@ class Accepted:
         network.kernel.cause = -1
 
     def _refuse(self, why: str) -> None:
-        self._network.log(f"connection from {self._line.peer} closed: {why}")
+        self._network.refused(self._line.peer, why)
         self.close()
 
     def _serve(self) -> None:
@@ -184,7 +192,11 @@ class Accepted:
         try:
             frame = read.answer(self._answers)
         except (AttributeError, TypeError) as error:
-            self._refuse(f"{read.api.name} could not be answered: {error}")
+            network.log(
+                f"connection from {self._line.peer} closed: {read.api.name} could not be answered:"
+                f" {error}"
+            )
+            self.close()
             return
         if frame is not None:
             kernel = network.kernel
@@ -207,7 +219,7 @@ class Accepted:
     def ended(self, why: str) -> None:
         """The other end is gone, or sent what is no frame."""
         if self._line.malformed:
-            self._network.log(f"connection from {self._line.peer} closed: {why}")
+            self._network.refused(self._line.peer, why)
         self._network.ended(self)
 
 

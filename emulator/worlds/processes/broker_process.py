@@ -33,6 +33,7 @@ from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
+from emulator.worlds.network.sockets import ConnectionLimits
 from emulator.worlds.network.tcp import TcpNetwork
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.process_trace import ProcessTrace
@@ -91,15 +92,16 @@ class StandaloneBroker:
         self.clock.begin(options.began_ns)
         self.kernel = LiveKernel(sink, self.clock)
         self._links = CausalityLog(self._trace.links_path, lambda: sink.next_seq)
+        self.config = KafkaConfig.of(options.profile.values, options.settings)
+        limits = msgspec.convert(self.config, ConnectionLimits, from_attributes=True)
         self.network = TcpNetwork(
-            self.kernel, self.clock, options.profile, self._links, self.log, options.through
+            self.kernel, self.clock, options.profile, self._links, self.log, options.through, limits
         )
         self.network.before_sending = self._flush
         # And what nobody is sent is written as soon as there is time for it.
         self.clock.on_idle = lambda _: self._flush()
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
-        self.config = KafkaConfig.of(options.profile.values, options.settings)
         sink.listen(self._say)
         data, directories = options.data, self.config.log_directories
         self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
@@ -127,6 +129,7 @@ class StandaloneBroker:
             if options.page is not None:
                 option, where, counts = "--page", options.page, Counts()
                 sink.listen(counts)
+                self.network.on_invalid_request = counts.count_invalid_request
                 self._page = StatusPage(where, self.node, counts, self.clock.put)
                 self.node.page_port = self._page.port
         except OSError as error:

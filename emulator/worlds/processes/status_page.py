@@ -41,6 +41,10 @@ COUNTED = {
         "kafka_controller_controllerstats_leaderelectionrate",
         "Times that this broker became controller.",
     ),
+    "invalid": (
+        "isr_broker_invalidrequests",
+        "Requests that are not Kafka's protocol; their connections were closed (Kafka logs them).",
+    ),
 }
 """What is counted: its name (Kafka's, less `_total`), and what it is."""
 
@@ -63,6 +67,10 @@ class Counts:
                 self.counted["expired"] += 1
             case _:
                 pass
+
+    def count_invalid_request(self) -> None:
+        """A connection was closed because of what came in, which is no event of the cluster."""
+        self.counted["invalid"] += 1
 
 
 def status_of(node: Broker) -> dict[str, object]:

@@ -28,19 +28,19 @@ from emulator.worlds.wire.entities import (
 from emulator.worlds.wire.errors import Malformed, Unsupported
 
 MAX_FRAME = 100 * 1024 * 1024
-"""socket.request.max.bytes."""
+"""socket.request.max.bytes, as Kafka has it by default."""
 
 _START = struct.Struct(">hhi")
 """API key, version and correlation id: first in the header of every version."""
 
 
-def length_of(head: bytes) -> int:
+def length_of(head: bytes, most: int = MAX_FRAME) -> int:
     """What follows a frame's first four bytes."""
     (length,) = struct.unpack(">i", head)
     if length < 0:
         raise Malformed(f"a frame of {length} bytes")
-    if length > MAX_FRAME:
-        raise Malformed(f"a frame of {length} bytes; {MAX_FRAME} at most")
+    if length > most:
+        raise Malformed(f"a frame of {length} bytes; {most} at most")
     return int(length)
 
 

@@ -1,28 +1,75 @@
-"""Lines of the broker's end: one request at a time, and none before its answer has left."""
+"""Lines of the broker's end: one request at a time, and none before its answer has left; and what
+all of them together may take."""
 
+import os
+import queue
+import resource
 import socket
 import struct
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from emulator.worlds.network.sockets import FramedSocket, Sockets
+from emulator.worlds.network.sockets import ConnectionLimits, FramedSocket, Sockets
 
 ANSWER = bytes(1 << 20)
 FRAMES = 40
 """Their answers are more than the operating system takes for a client that does not read."""
 
 
-@pytest.fixture
-def sockets() -> Iterator[Sockets]:
-    made = Sockets()
-    yield made
-    made.close()
+class Server:
+    """Sockets of a broker that answers every frame with itself, when it may."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        self.log: queue.Queue[str] = queue.Queue()
+        self.frames: queue.Queue[tuple[FramedSocket, bytes]] = queue.Queue()
+        self.ends: queue.Queue[str] = queue.Queue()
+        self.sockets = Sockets(limits, self.log.put)
+        self.address = self.sockets.listen("127.0.0.1", 0, self._accepted).getsockname()
+
+    def _accepted(self, line: FramedSocket) -> None:
+        line.on_frame = lambda payload: self.frames.put((line, payload))
+        line.on_end = self.ends.put
+        line.start()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(self.address, 10)
+
+    def answer(self) -> bytes:
+        """The next request of any connection, now answered."""
+        line, payload = self.frames.get(timeout=10)
+        line.write(struct.pack(">i", len(payload)) + payload)
+        line.read_on()
+        return payload
 
 
-def test_who_does_not_read_is_not_served_on(sockets: Sockets) -> None:
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+@contextmanager
+def serving(**limits: int) -> Iterator[Server]:
+    server = Server(ConnectionLimits(**limits))
+    try:
+        yield server
+    finally:
+        server.sockets.close()
+
+
+def ended(client: socket.socket) -> bool:
+    """The other end closes, or has closed."""
+    try:
+        return client.recv(1) == b""
+    except ConnectionError:
+        return True
+
+
+def test_who_does_not_read_is_not_served_on() -> None:
     """All that he asked for is answered as he reads; nothing piles up here for him."""
     waiting_here: list[int] = []
+    sockets = Sockets()
 
     def accepted(line: FramedSocket) -> None:
         def answer(_: bytes) -> None:
@@ -40,3 +87,116 @@ def test_who_does_not_read_is_not_served_on(sockets: Sockets) -> None:
         while left:
             left -= len(client.recv(min(left, 1 << 16)))
     assert waiting_here == [0] * FRAMES
+    sockets.close()
+
+
+def test_a_request_above_socket_request_max_bytes_closes_its_connection() -> None:
+    with serving(socket_request_max_bytes=1000) as server, server.connect() as client:
+        client.sendall(framed(bytes(1000)))
+        assert server.answer() == bytes(1000)
+        assert client.recv(2000)
+        client.sendall(framed(bytes(1001))[:10])
+        assert server.ends.get(timeout=10) == "a frame of 1001 bytes; 1000 at most"
+        assert ended(client)
+
+
+def test_requests_wait_while_queued_max_request_bytes_are_taken() -> None:
+    """As long as any is left a request is read, however long it is; then the next ones wait, in
+    order, until one is answered."""
+    with (
+        serving(queued_max_request_bytes=100) as server,
+        server.connect() as first,
+        server.connect() as second,
+        server.connect() as third,
+    ):
+        first.sendall(framed(b"1" * 150))
+        line, payload = server.frames.get(timeout=10)
+        second.sendall(framed(b"2" * 50))
+        third.sendall(framed(b"3" * 50))
+        with pytest.raises(queue.Empty):
+            server.frames.get(timeout=0.2)
+        line.write(framed(payload))
+        line.read_on()
+        assert {server.answer()[:1], server.answer()[:1]} == {b"2", b"3"}
+
+
+def test_the_memory_of_a_request_that_was_begun_is_free_when_its_sender_goes() -> None:
+    with serving(queued_max_request_bytes=100) as server:
+        with server.connect() as first:
+            first.sendall(framed(bytes(150))[:60])
+            with server.connect() as second:
+                second.sendall(framed(b"2"))
+                with pytest.raises(queue.Empty):
+                    server.frames.get(timeout=0.2)
+                first.close()
+                assert server.answer() == b"2"
+
+
+def test_a_connection_above_max_connections_waits_until_another_ends() -> None:
+    with serving(max_connections=2) as server, ExitStack() as clients:
+        first, _, third = (clients.enter_context(server.connect()) for _ in range(3))
+        assert server.log.get(timeout=10) == (
+            "no new connections are accepted for now: there are 2 connections (max.connections)"
+        )
+        third.sendall(framed(b"3"))
+        with pytest.raises(queue.Empty):
+            server.frames.get(timeout=0.2)
+        first.close()
+        assert server.answer() == b"3"
+
+
+def test_a_connection_above_max_connections_per_ip_is_closed() -> None:
+    with serving(max_connections_per_ip=1) as server, server.connect() as first:
+        first.sendall(framed(b"1"))
+        assert server.answer() == b"1"
+        with server.connect() as second:
+            assert ended(second)
+        assert "there are 1 from this address (max.connections.per.ip)" in server.log.get(timeout=10)
+
+
+def test_who_reads_nothing_of_an_answer_is_closed_in_the_end() -> None:
+    with serving(connections_max_idle_ms=300) as server, server.connect() as client:
+        client.sendall(framed(b"1"))
+        line, _ = server.frames.get(timeout=10)
+        line.write(bytes(64 << 20))
+        line.read_on()
+        assert server.ends.get(timeout=10) == "its answer was not read"
+        assert "it read nothing for 300 ms" in server.log.get(timeout=10)
+
+
+@contextmanager
+def descriptors(limit: int) -> Iterator[None]:
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_without_descriptors_nobody_is_accepted_until_there_are_some_again() -> None:
+    """It says once what is missing, does not spin, and leaves some for files."""
+    with serving() as server, ExitStack() as clients:
+        lowest = os.dup(0)
+        os.close(lowest)
+        limit = lowest + 80
+        with descriptors(limit):
+            while server.log.empty():
+                clients.enter_context(server.connect()).sendall(framed(b"1"))
+                while server.log.empty():
+                    with suppress(queue.Empty):
+                        line, payload = server.frames.get(timeout=0.05)
+                        line.write(framed(payload))
+                        line.read_on()
+                        break
+            assert server.log.get() == (
+                "no new connections are accepted for now: Too many open files, the process may"
+                f" have {limit} descriptors (ulimit -n)"
+            )
+            os.close(os.open(os.devnull, os.O_RDONLY))
+            before = time.process_time()
+            with pytest.raises(queue.Empty):
+                server.frames.get(timeout=1.5)
+            assert time.process_time() - before < 0.5
+            assert server.log.empty()
+        assert server.answer() == b"1"

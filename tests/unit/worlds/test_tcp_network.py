@@ -51,6 +51,8 @@ class Served:
         self.network = TcpNetwork(
             self.kernel, self.clock, profiles()["2.6"], links, self.reasons.append
         )
+        self.invalid_requests = 0
+        self.network.on_invalid_request = self._count_invalid_request
         process = self.kernel.process("broker-1")
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = free.getsockname()[1]
@@ -58,6 +60,9 @@ class Served:
         self.network.listen("127.0.0.1", self.port, self.port, listener)
         self._ready.set()
         self.kernel.run()
+
+    def _count_invalid_request(self) -> None:
+        self.invalid_requests += 1
 
     def _receive(self, request: Request, connection: ServerConnection) -> None:
         self.asked.append(request)
@@ -161,6 +166,26 @@ def test_an_array_of_2_gb_is_cut_short_before_anything_is_kept_for_it(served: Se
     assert rest_of(served, struct.pack(">i", len(body)) + body) == b""
     assert asks(served) == ANSWER
     assert len(served.reasons) == before + 1
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        "0005 0000 00000001 0001 63 00000001 40000000 00 ffffffb3",  # StopReplica, -77 partitions
+        "0003 0001 00000001 0001 63 00000000 00",  # Metadata, and a byte behind it
+    ],
+)
+def test_an_invalid_request_changes_nothing_and_is_counted_and_said(
+    served: Served, forged: str
+) -> None:
+    body = bytes.fromhex(forged.replace(" ", ""))
+    asked, reasons, count = len(served.asked), len(served.reasons), served.invalid_requests
+    assert rest_of(served, struct.pack(">i", len(body)) + body) == b""
+    assert asks(served) == ANSWER
+    assert [type(one) for one in served.asked[asked:]] == [MetadataRequest]
+    assert len(served.reasons) == reasons + 1
+    assert served.reasons[-1].startswith("connection from 127.0.0.1:")
+    assert served.invalid_requests == count + 1
 
 
 def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) -> None:
