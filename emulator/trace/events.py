@@ -308,6 +308,15 @@ class PartitionDelayed(Event, frozen=True, gc=False):
     reason: str
 
 
+class PartitionMarkedFailed(Event, frozen=True, gc=False):
+    """A fetcher gave a partition up because of `reason`, an error code's name or an exception: it
+    is fetched again only when a LeaderAndIsr adds it."""
+
+    partition: TopicPartition
+    leader: int
+    reason: str
+
+
 class LogTruncated(Event, frozen=True, gc=False):
     """Records from `to_offset` on were removed from the log of `broker` (`from_leo` was its
     LEO)."""
@@ -632,6 +641,7 @@ AnyEvent = (
     | FetcherStarted
     | FetcherStopped
     | PartitionDelayed
+    | PartitionMarkedFailed
     | LogTruncated
     | LeaderAndIsr
     | LeaderAndIsrIgnored

@@ -387,6 +387,14 @@ def _delayed(event: e.PartitionDelayed, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, "", Level.DETAIL, "refused")
 
 
+@tells(e.PartitionMarkedFailed)
+def _marked_failed(event: e.PartitionMarkedFailed, on: Scene) -> EventText:
+    text = f"{on.name(event.partition)}is marked as failed: {event.reason}"
+    # Fenced it is at nearly every change of a leader, and the LeaderAndIsr is on its way.
+    level = Level.DETAIL if event.reason == "FENCED_LEADER_EPOCH" else Level.STORY
+    return EventText(event, lane_of(event), text, "", level, "refused")
+
+
 @tells(e.LogTruncated)
 def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}truncates {event.from_leo} → {event.to_offset}"

@@ -126,6 +126,7 @@ _EVENTS: dict[type, Callable[[Any], str]] = {
     events.ControlRequestRefused: lambda e: f"{e.request} refused: {e.error}",
     events.LogTruncated: lambda e: f"{e.partition} truncated to {e.to_offset}",
     events.PartitionDelayed: lambda e: f"{e.partition} delayed: {e.reason}",
+    events.PartitionMarkedFailed: lambda e: f"{e.partition} marked as failed: {e.reason}",
 }
 
 

@@ -375,7 +375,12 @@ def test_a_leader_that_is_behind_or_does_not_lead_delays_that_partition_only() -
 
 def test_who_is_fenced_fails_until_the_next_leader_and_isr() -> None:
     with following() as play:
-        play >> answered(fetched(ORDERS_0, error=Errors.FENCED_LEADER_EPOCH)) >> after_ms(60_000)
+        (
+            play
+            >> answered(fetched(ORDERS_0, error=Errors.FENCED_LEADER_EPOCH))
+            << "orders-0 marked as failed: FENCED_LEADER_EPOCH"
+            >> after_ms(60_000)
+        )
         assert list(play.fetchers.failed_partitions) == [ORDERS_0]
         (
             play

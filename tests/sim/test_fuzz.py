@@ -18,6 +18,7 @@ from emulator.kafka.broker import partition
 from emulator.runs.play import SIMULATED
 from emulator.runs.session import Request, play_run
 from emulator.scenario.load import loads
+from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.shrink import shrink
 from emulator.search.fuzz.trial import EVENTS_MAX, Endless, Trial, alarm, try_seed, try_world
 from emulator.search.fuzz.worlds import draw_world
@@ -30,6 +31,26 @@ SLOW = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(SOME, SEEDS
 @pytest.mark.parametrize("seed", [*range(SOME), *SLOW])
 def test_nothing_of_ours_fails(seed: int) -> None:
     assert try_seed(seed).ours == ()
+
+
+ONCE_WITHOUT_A_NAME = [
+    (0x894C0018, "2.6", "zk", "lossy restart"),
+    (0x7FF93C7, "1.0", "zk", "KAFKA-1120"),
+    (0xB9532239, "2.7", "rpc", "KAFKA-12686"),
+    (0xB9532267, "2.7", "rpc", "own AlterIsr write"),
+    (0x2026212A, "0.9.0", "zk", "KAFKA-4485"),
+    (0x2026D125, "3.3", "zk", "unanswered ISR write"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "profile", "propagation", "hazard"), ONCE_WITHOUT_A_NAME)
+def test_what_fresh_seeds_have_shown_has_a_name(
+    seed: int, profile: str, propagation: str, hazard: str
+) -> None:
+    trial = try_seed(seed, VersionOptions(profile, propagation=propagation))
+    assert trial.ours == ()
+    assert hazard in {failure.hazard for failure in trial.failures}
 
 
 def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:

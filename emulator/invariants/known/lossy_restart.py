@@ -6,11 +6,14 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
+from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import CoreState
 from emulator.trace.state.logs import missing
 from emulator.trace.values import TopicPartition
+
+_UNEXPECTED = "UnexpectedAppendOffset"
 
 
 class LossyRestart(Hazard):
@@ -25,14 +28,25 @@ class LossyRestart(Hazard):
         "evidence of its old process. Once it leads, the lost records are gone (KIP-903, "
         "KIP-966)."
     )
-    breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
+    breaks = (
+        "committed records survive",
+        "hw within isr",
+        "logs agree",
+        "reads are consistent",
+        "replicas return to isr",
+    )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The broker came back from such a crash without its records and has not got them since;
-        or one that did has led the partition."""
+        or one that did has led the partition. Of those who stay out of the ISR: each has given up
+        to fetch, because that leader's batches do not begin at its log end."""
         if violation.partition is None:
             return False
         losses = _Losses(violation.partition)
+        if isinstance(violation, MissingReplicas):
+            for event in events:
+                losses.hear(event)
+            return set(violation.missing) <= losses.stopped
         for event in events[: violation.facts[1] + 1]:
             losses.hear(event)
         return losses.gave_up or violation.broker in losses.short
@@ -40,12 +54,15 @@ class LossyRestart(Hazard):
 
 class _Losses:
     """Who came back to one partition with less than it had: `short`; `gave_up`: one of them has
-    led it without all that was committed."""
+    led it without all that was committed; `stopped`: who does not fetch from such a leader any
+    more, because it cannot append what it gets."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self._partition, self._state = partition, CoreState()
         self._crashed: set[int] = set()
+        self._lossy_leaders: set[int] = set()
         self.short: set[int] = set()
+        self.stopped: set[int] = set()
         self.gave_up = False
 
     def hear(self, event: AnyEvent) -> None:
@@ -58,14 +75,30 @@ class _Losses:
                 at == self._partition
             ):
                 self._opened(event, had)
+            case e.PartitionMarkedFailed(partition=at, reason=reason, leader=leader) if (
+                at == self._partition and reason.startswith(_UNEXPECTED)
+            ):
+                # From KIP-461 (2.3) on the partition fails alone.
+                self._stop(event.broker, leader)
+            case e.ThreadFailed(what="ReplicaFetcherThread", error=error) if error.startswith(
+                _UNEXPECTED
+            ):
+                # Before, the thread ends with all that it fetched from this leader.
+                self._stop(event.broker, int(event.thread.rpartition("-")[2]))
             case e.RecordsAppended(partition=at) if at == self._partition:
                 if not self._lacks(event.broker):
                     self.short.discard(event.broker)
 
+    def _stop(self, broker: int, leader: int) -> None:
+        if leader in self._lossy_leaders:
+            self.stopped.add(broker)
+
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
         broker = event.broker
+        self.stopped.discard(broker)
         if broker in self._crashed and event.leo < had:
             self.short.add(broker)
+            self._lossy_leaders.add(broker)
         self._crashed.discard(broker)
         if isinstance(event, e.BecomesLeader) and broker in self.short and self._lacks(broker):
             self.gave_up = True

@@ -290,7 +290,7 @@ class ReplicaFetcherThread:
             await hosted.append_records_to_follower(batches)
         except UnexpectedAppendOffset as error:
             if self._failed_leave:
-                self._mark_partition_failed(partition)
+                self._mark_partition_failed(partition, f"{type(error).__name__}: {error.message}")
             else:
                 # Before KIP-461 (2.3) whatever else was thrown ended the thread, and with it the
                 # fetching of all its partitions.
@@ -362,21 +362,22 @@ class ReplicaFetcherThread:
         while the request was in flight."""
         state = self.partitions.get(partition)
         if state is not None and state.current_leader_epoch == request_epoch:
-            self._mark_partition_failed(partition)
+            self._mark_partition_failed(partition, Errors.FENCED_LEADER_EPOCH.name)
         else:
             self._delay_partition(partition, Errors.FENCED_LEADER_EPOCH.name)
 
     def _handle_storage_error(self, partition: TopicPartition) -> None:
         """It cannot be written (KIP-461)."""
         if self._failed_leave:
-            self._mark_partition_failed(partition)
+            self._mark_partition_failed(partition, Errors.KAFKA_STORAGE_ERROR.name)
         else:
             self._delay_partition(partition, Errors.KAFKA_STORAGE_ERROR.name)
 
-    def _mark_partition_failed(self, partition: TopicPartition) -> None:
+    def _mark_partition_failed(self, partition: TopicPartition, reason: str) -> None:
         """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""
         self.partitions.remove(partition)
         self._failed_partitions[partition] = None
+        self._context.emit(events.PartitionMarkedFailed, partition, self.leader.broker, reason)
 
     # -- truncation --------------------------------------------------------------------------------
 

@@ -125,9 +125,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
                 raise BadSetting(f"{name.replace('_', '.')} must not be negative")
         # Otherwise one request could be larger than all together may be.
         if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
-            raise BadSetting(
-                "queued.max.request.bytes must not be below socket.request.max.bytes"
-            )
+            raise BadSetting("queued.max.request.bytes must not be below socket.request.max.bytes")
 
 
 def property_names() -> dict[str, str]:

@@ -100,7 +100,14 @@ class Fetches:
             thread.offsets.setdefault(event.partition, -1)
             thread.delays[event.partition] = Delay(event.t + event.delay_ms * 1000, event.reason)
 
-    def _thread(self, event: e.FetchSent | e.PartitionDelayed) -> FetcherThread | None:
+    def on_partition_marked_failed(self, event: e.PartitionMarkedFailed) -> None:
+        if (thread := self._thread(event)) is not None:
+            thread.offsets.pop(event.partition, None)
+            thread.delays.pop(event.partition, None)
+
+    def _thread(
+        self, event: e.FetchSent | e.PartitionDelayed | e.PartitionMarkedFailed
+    ) -> FetcherThread | None:
         """The thread in which this happens; None: a client's."""
         key = _thread_key(event.thread)
         if key is None:

@@ -6,12 +6,15 @@ import pytest
 
 from emulator.invariants.a_controller_is_there import NoController
 from emulator.invariants.base import invariants
+from emulator.invariants.controller_knows_states import ControllerDiffers
 from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
 from emulator.invariants.nothing_is_left_to_do import StillThere
+from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.values import Parameters, PartitionState
-from tests.unit.invariants.history import ORDERS, STATE, History, violations
+from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
+from zk.errors import Code
 
 
 def shrinking(*replicas: int) -> History:
@@ -257,3 +260,153 @@ def test_a_leader_that_knows_has_to_wait() -> None:
 
 def test_an_expand_that_was_never_written_is_no_excuse() -> None:
     assert of_reads(expanded(answered=False, applied=False)) == {""}
+
+
+# -- AlterIsr --------------------------------------------------------------------------------------
+
+STAYS_OUT = MissingReplicas((2,), (1, 3), facts=(-1, 1), partition=ORDERS)
+
+
+def proposing(version: str) -> History:
+    """Leader 1 runs this version and has proposed [1, 3]."""
+    history = History()
+    history.started(1, 2, 3).elected().created()
+    history.tell(e.BrokerStarting, 1, version).tell(e.BrokerStarting, 3, version)
+    return history.tell(e.AlterIsrProposed, 1, ORDERS, (1, 3), 0, 0, "PendingShrinkIsr")
+
+
+@pytest.mark.parametrize(("version", "hazard"), [("2.7", "KAFKA-12686"), ("3.3", "")])
+def test_a_response_that_removes_the_next_proposal(version: str, hazard: str) -> None:
+    history = proposing(version)
+    history.tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    history.tell(e.AlterIsrProposed, 1, ORDERS, (1, 2, 3), 1, 1, "PendingExpandIsr")
+    assert recognise(STAYS_OUT, history.events) == ""
+    history.tell(e.AlterIsrFailed, 1, ORDERS, "shrink", "FENCED_LEADER_EPOCH", "ignored", 1)
+    assert recognise(STAYS_OUT, history.events) == hazard
+    history.tell(e.BecomesLeader, 1, ORDERS, 2, 0, 0)
+    assert recognise(STAYS_OUT, history.events) == "", "a LeaderAndIsr has ended it"
+
+
+def test_a_late_response_without_another_proposal_removes_nothing() -> None:
+    history = proposing("2.7").tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    history.tell(e.AlterIsrFailed, 1, ORDERS, "shrink", "FENCED_LEADER_EPOCH", "ignored", 1)
+    assert recognise(STAYS_OUT, history.events) == ""
+
+
+@pytest.mark.parametrize(("version", "hazard"), [("2.8", "KAFKA-14010"), ("3.3", "")])
+def test_a_repeated_proposal_that_is_refused_as_a_duplicate(version: str, hazard: str) -> None:
+    history, error = proposing(version), "UNKNOWN_SERVER_ERROR"
+    history.tell(e.AlterIsrFailed, 1, ORDERS, "shrink", error, "resubmitted", 0)
+    assert recognise(STAYS_OUT, history.events) == ""
+    error = "OPERATION_NOT_ATTEMPTED"
+    history.tell(e.AlterIsrFailed, 1, ORDERS, "shrink", error, "stays pending", 0)
+    assert recognise(STAYS_OUT, history.events) == hazard
+    history.tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    assert recognise(STAYS_OUT, history.events) == ""
+
+
+def refused(history: History) -> History:
+    error = "INVALID_UPDATE_VERSION"
+    return history.tell(e.AlterIsrDecided, 3, ORDERS, 1, (1, 3), error, -1, (), -1)
+
+
+def test_a_controller_that_refuses_what_it_has_written() -> None:
+    history = refused(proposing("3.3").wrote(3, 1, 0, 1, 3, by="controller"))
+    unknown = ControllerDiffers(0, 1, facts=(-1, 1), partition=ORDERS, broker=3)
+    assert recognise(STAYS_OUT, history.events) == "own AlterIsr write"
+    assert recognise(unknown, history.events) == "own AlterIsr write"
+    history.tell(e.ControllerCacheUpdated, 3, ORDERS, 1, 0, (1, 3), 1, "fail-over")
+    assert recognise(STAYS_OUT, history.events) == "own AlterIsr write", "the leader does not know"
+    assert recognise(unknown, history.events) == ""
+    history.tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    assert recognise(STAYS_OUT, history.events) == ""
+
+
+def test_a_controller_that_refuses_what_another_has_written_over() -> None:
+    assert recognise(STAYS_OUT, refused(proposing("3.3")).events) == "", "nothing was written"
+    another = refused(proposing("3.3").wrote(3, 1, 0, 1, by="controller"))
+    assert recognise(STAYS_OUT, another.events) == ""
+    known = proposing("3.3").wrote(3, 1, 0, 1, 3, by="controller")
+    known.tell(e.ControllerCacheUpdated, 3, ORDERS, 1, 0, (1, 3), 1, "AlterIsr")
+    assert recognise(STAYS_OUT, refused(known).events) == ""
+
+
+# -- a broker that was away ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("version", "hazard"), [("2.1", "KAFKA-1120"), ("2.4", "")])
+def test_a_bounce_that_the_controller_does_not_see(version: str, hazard: str) -> None:
+    history = History().tell(e.BrokerStarting, 3, version).elected().created()
+    history.logged(2, "delete", "/brokers/ids/2").tell(e.BrokerStarting, 2, version)
+    history.logged(2, "create", "/brokers/ids/2")
+    assert recognise(STAYS_OUT, history.events) == "", "it has not looked yet"
+    history.tell(e.BrokerChange, 3, (), (), (), REPLICAS)
+    assert recognise(STAYS_OUT, history.events) == hazard
+    assert recognise(STAYS_OUT, history.elected(1).events) == "", "a new controller tells all"
+
+
+def test_a_bounce_that_the_controller_sees() -> None:
+    history = History().tell(e.BrokerStarting, 3, "2.1").elected().created()
+    history.logged(2, "create", "/brokers/ids/2").tell(e.BrokerChange, 3, (2,), (), (), REPLICAS)
+    history.tell(e.BrokerChange, 3, (), (), (), REPLICAS)
+    assert recognise(STAYS_OUT, history.events) == ""
+
+
+# -- a follower that cannot append what a lossy leader has -----------------------------------------
+
+
+def leading_on(lose: str) -> History:
+    """1's machine crashes; it leads on in the same epoch, with three of its five records."""
+    history = History().started(1, 2, 3).elected().created().appended(1, 0, 5).copied(0, 5, 2, 3)
+    history.tell(e.ActionApplied, 1, "crash", Parameters(lose=lose)).started(1)
+    return history.tell(e.BecomesLeader, 1, ORDERS, 0, 3, 3)
+
+
+UNEXPECTED = "UnexpectedAppendOffset: the first offset 3 is less than the next offset 5"
+
+
+def test_a_partition_that_failed_at_a_lossy_leaders_batch() -> None:
+    history = leading_on("unflushed")
+    assert recognise(STAYS_OUT, history.events) == "", "2 only has not joined yet"
+    history.tell(e.PartitionMarkedFailed, 2, ORDERS, 1, UNEXPECTED)
+    assert recognise(STAYS_OUT, history.events) == "lossy restart"
+    both = MissingReplicas((2, 3), (1,), facts=(-1, 1), partition=ORDERS)
+    assert recognise(both, history.events) == "", "3 fetches"
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 1, 5, 3)
+    assert recognise(STAYS_OUT, history.events) == "", "2 fetches again"
+
+
+def test_a_fetcher_that_ended_at_a_lossy_leaders_batch() -> None:
+    history = leading_on("disk")
+    died = e.ThreadFailed(
+        len(history.events), 99_000, 2, "ReplicaFetcherThread-0-1", -1, "ReplicaFetcherThread",
+        UNEXPECTED,
+    )  # fmt: skip
+    history.events.append(died)
+    assert recognise(STAYS_OUT, history.events) == "lossy restart"
+
+
+def test_batches_that_no_crash_explains_are_our_fault() -> None:
+    history = leading_on("nothing").tell(e.PartitionMarkedFailed, 2, ORDERS, 1, UNEXPECTED)
+    assert recognise(STAYS_OUT, history.events) == ""
+    other = leading_on("disk").tell(e.PartitionMarkedFailed, 2, ORDERS, 1, "KAFKA_STORAGE_ERROR")
+    assert recognise(STAYS_OUT, other.events) == ""
+
+
+# -- a write that throws ---------------------------------------------------------------------------
+
+
+def test_a_proposal_that_met_an_ended_session() -> None:
+    history = proposing("2.8")
+    reply = ("setData", STATE, int(Code.SESSION_EXPIRED), -1, 0)
+    other = ("setData", "/brokers/topics/orders/partitions/1/state", reply[2], -1, 0)
+    assert recognise(STAYS_OUT, history.tell(e.ZkReply, 1, *other).events) == ""
+    assert recognise(STAYS_OUT, history.tell(e.ZkReply, 1, *reply).events) == "unanswered ISR write"
+    history.tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    assert recognise(STAYS_OUT, history.events) == "", "a LeaderAndIsr has ended it"
+
+
+def test_a_write_that_was_not_proposed_is_tried_again() -> None:
+    history = History().started(1, 2, 3).elected().created()
+    history.tell(e.ZkReply, 1, "setData", STATE, int(Code.SESSION_EXPIRED), -1, 0)
+    assert recognise(STAYS_OUT, history.events) == ""

@@ -16,6 +16,7 @@ from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
+from tests.unit.invariants.of_hazards import at, shrunk
 
 
 def running(version: str) -> History:
@@ -181,6 +182,14 @@ def test_a_follower_that_is_expelled_for_the_messages_that_it_lacks(
     lagging = (Lagging(3, 5, 1),)
     history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", (1, 2, 3), (1, 2), 5, 900, 0, 0, lagging)
     assert named(history, "caught up members stay") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("0.9.0", "KAFKA-4485"), ("0.10.2", "")])
+def test_a_follower_that_is_expelled_although_it_is_just_behind(version: str, name: str) -> None:
+    history = running(version).appended(1, 0, 4)
+    at(history.tell(e.FollowerStateUpdated, 1, ORDERS, 2, 4, 4, 0), 500)
+    shrunk(at(history.appended(1, 4, 5), 900), 4)
+    assert named(at(history, 1000), "caught up members stay") == {name}
 
 
 @pytest.mark.parametrize(

@@ -121,15 +121,14 @@ def test_requests_wait_while_queued_max_request_bytes_are_taken() -> None:
 
 
 def test_the_memory_of_a_request_that_was_begun_is_free_when_its_sender_goes() -> None:
-    with serving(queued_max_request_bytes=100) as server:
-        with server.connect() as first:
-            first.sendall(framed(bytes(150))[:60])
-            with server.connect() as second:
-                second.sendall(framed(b"2"))
-                with pytest.raises(queue.Empty):
-                    server.frames.get(timeout=0.2)
-                first.close()
-                assert server.answer() == b"2"
+    with serving(queued_max_request_bytes=100) as server, server.connect() as first:
+        first.sendall(framed(bytes(150))[:60])
+        with server.connect() as second:
+            second.sendall(framed(b"2"))
+            with pytest.raises(queue.Empty):
+                server.frames.get(timeout=0.2)
+            first.close()
+            assert server.answer() == b"2"
 
 
 def test_a_connection_above_max_connections_waits_until_another_ends() -> None:
@@ -151,7 +150,9 @@ def test_a_connection_above_max_connections_per_ip_is_closed() -> None:
         assert server.answer() == b"1"
         with server.connect() as second:
             assert ended(second)
-        assert "there are 1 from this address (max.connections.per.ip)" in server.log.get(timeout=10)
+        assert "there are 1 from this address (max.connections.per.ip)" in server.log.get(
+            timeout=10
+        )
 
 
 def test_who_reads_nothing_of_an_answer_is_closed_in_the_end() -> None:

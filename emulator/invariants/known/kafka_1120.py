@@ -1,0 +1,44 @@
+"""Up to 2.1 a controller misses that a broker was away (KAFKA-1120)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.kafka.profiles.guards.controller import BROKER_EPOCHS
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from zk import paths
+
+
+class MissesABounce(Hazard):
+    """The watch on /brokers/ids says only that something changed, and the controller compares ids
+    (KafkaController.scala@1.0.2 BrokerChange). A registration that went and came back while it was
+    busy is the one that it knows (B12)."""
+
+    name = "KAFKA-1120"
+    about = (
+        "A broker dies and returns before the busy controller has looked. The list of brokers is "
+        "as before, so the controller sends the broker nothing about its partitions."
+    )
+    breaks = ("metadata converges", "replicas return to isr")
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """Each broker that is missing was away, and the controller did not see that."""
+        unseen, missed = set[int](), set[int]()
+        for event in events:
+            match event:
+                case e.ZkTransaction(op="create", path=at) if at == paths.broker_id(event.broker):
+                    unseen.add(event.broker)
+                case e.ControllerElected():
+                    unseen, missed = set(), set()
+                case e.BrokerStarting():
+                    missed.discard(event.broker)
+                case e.BrokerChange():
+                    missed -= {*event.added, *event.deleted, *event.bounced}
+                    unseen -= {*event.added, *event.bounced}
+                    if lacks(BROKER_EPOCHS, event, events):
+                        missed |= unseen & set(event.live)
+                    unseen -= set(event.live)
+        return missing_members(violation) <= missed
