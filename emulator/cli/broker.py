@@ -6,6 +6,7 @@ Owns the options and their error messages; `worlds.processes.broker_process` run
 from __future__ import annotations
 
 import resource
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -104,8 +105,6 @@ def command(
         raise UserError(
             f"--listen {listen}: clients cannot connect to that address; add --advertise HOST:PORT"
         )
-    if data is not None:
-        claim(data, broker)
     options = BrokerOptions(
         broker=broker,
         zookeeper=zookeeper,
@@ -122,11 +121,12 @@ def command(
     # As many descriptors as the machine allows, as the JVM takes them (-XX:+MaxFDLimit).
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    process = StandaloneBroker(options)  # listens before it waits: a port in use is an error now
-    if began_ns is None:
-        wait_for_server(zookeeper)
-    if not process.run():
-        raise typer.Exit(1)
+    with claim(data, broker) if data is not None else nullcontext():
+        process = StandaloneBroker(options)  # listens before it waits: a port in use is an error
+        if began_ns is None:
+            wait_for_server(zookeeper)
+        if not process.run():
+            raise typer.Exit(1)
 
 
 def check_settings(profile: Profile, settings: dict[str, str]) -> None:

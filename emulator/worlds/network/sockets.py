@@ -362,7 +362,7 @@ class Sockets:
             return
         self._free_bytes += size
         waiting, self._waiting = self._waiting, deque()
-        for line in waiting:  # those for whom there is still none wait again, in the same order
+        for line in waiting:  # without memory they wait again, in the same order
             line.deliver()
 
     # -- accepting ---------------------------------------------------------------------------------

@@ -1,20 +1,22 @@
 """Logs in files, as Kafka lays them: segments, leader epochs, high watermarks.
 
 What a broker's process finds again after a SIGKILL: every write goes to the operating system before
-anything follows from it, checkpoints are written aside and renamed. Half a batch at the end of a
-segment is cut off, and what follows it; a directory with a checkpoint that cannot be read has
-failed. A write is whole or the directory has failed, until the broker's next process. Indices are
-not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
+anything follows from it, checkpoints are written aside and renamed. What does not continue a log
+is cut off, said, and kept beside it; a directory with a checkpoint that cannot be read has failed. A
+write is whole or the directory has failed, until the broker's next process; but a process without
+descriptors has only failed to write. Files are for their owner alone. Indices are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
 OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
 """
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -24,8 +26,8 @@ from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
 from emulator.scenario.errors import UserError
 from emulator.trace.values import TopicPartition
-from emulator.worlds.wire.errors import Malformed
-from emulator.worlds.wire.records import read_batches, written
+from emulator.worlds.processes.log_recovery import offset_behind, recover
+from emulator.worlds.wire.records import written
 
 SEGMENT_BYTES = 1 << 30
 """log.segment.bytes as Kafka has it by default."""
@@ -33,6 +35,13 @@ SEGMENT_BYTES = 1 << 30
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 META = "meta.properties"
+LOCK = ".lock"
+TORN = ".torn"
+"""Behind a segment's name: what was cut off it."""
+
+NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
+"""The process has too many open files: that says nothing about a disk."""
+
 _LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
 _OFFSET, _EPOCH = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
@@ -55,17 +64,46 @@ def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -
     return disk
 
 
-def claim(folder: Path, broker: int) -> None:
-    """meta.properties: a folder belongs to one broker. UserError."""
+@contextmanager
+def claim(folder: Path, broker: int) -> Iterator[None]:
+    """A folder belongs to one broker (meta.properties), and as long as this is entered to this
+    process (.lock; LogManager.scala@2.6.3 lockLogDirs). UserError."""
     meta = folder / META
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not meta.exists():
-            _replace(meta, f"version=0\nbroker.id={broker}\n")
-        elif f"broker.id={broker}\n" not in meta.read_text():
-            raise UserError(f"--data {folder}: belongs to another broker ({META})")
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not meta.exists():
+                _replace(meta, f"version=0\nbroker.id={broker}\n")
+            _check_meta(meta, broker)
+        except BlockingIOError:
+            raise UserError(
+                f"--data {folder}: a running broker uses it ({LOCK}); stop that broker, or choose"
+                " another directory"
+            ) from None
+        except OSError as error:
+            raise UserError(f"--data {folder}: {error.strerror}") from None
+        yield
+    finally:
+        os.close(lock)
+
+
+def _check_meta(meta: Path, broker: int) -> None:
+    """UserError: another broker's, or damaged."""
+    lines = meta.read_bytes().decode(errors="replace").splitlines()
+    pairs = dict(line.split("=", 1) for line in lines if "=" in line and line[0] not in "#!")
+    number = pairs.get("broker.id", "").strip()
+    if pairs.get("version", "").strip() != "0" or not number.isdecimal():
+        raise UserError(
+            f"{meta}: damaged: version=0 and broker.id=N are expected; restore the file, or delete"
+            " it if the directory is of this broker"
+        )
+    if int(number) != broker:
+        raise UserError(f"--data {meta.parent}: belongs to another broker ({META}: {number})")
 
 
 class StoredDirectory(LogDirectory):
@@ -81,18 +119,20 @@ class StoredDirectory(LogDirectory):
         super().__init__(number)
         self.folder, self._segment_bytes, self._log = folder, segment_bytes, log
         self.why = ""
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
             for place in sorted(folder.iterdir()):
                 match = _LOG.fullmatch(place.name)
                 if match is not None and place.is_dir():
                     partition = TopicPartition(match["topic"], int(match["partition"]))
-                    self.logs[partition] = StoredLog(self, place, segment_bytes)
+                    self.logs[partition] = StoredLog(self, place, segment_bytes, log)
             marks = _read_lines(folder / REPLICATION_OFFSETS, _OFFSET)
             self.checkpointed_high_watermarks = {
                 TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
             }
         except (BadCheckpoint, OSError) as error:  # LogManager.scala@2.6.3 loadLogs
+            if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
+                raise  # another process may have them
             self.fail(str(error))
         except KafkaError:
             pass  # an epoch checkpoint could not be written, and this has failed
@@ -109,6 +149,16 @@ class StoredDirectory(LogDirectory):
             self.on_failure(self)
         return KafkaError(Errors.KAFKA_STORAGE_ERROR, why)
 
+    def failure(self, path: Path, error: OSError) -> KafkaError:
+        """What is to be raised where that could not be written: the directory has failed, from now
+        on (Log.scala@2.6.3 maybeHandleIOException). Where Kafka blames it for missing descriptors
+        too, we do not: its files are as they were, and the write can be tried again."""
+        why = f"{path}: {error.strerror}"
+        if error.errno in NO_DESCRIPTORS:
+            self._log(f"{why}: not written (ulimit -n)")
+            return KafkaError(Errors.KAFKA_STORAGE_ERROR, why)
+        return self.fail(why)
+
     def _place(self, partition: TopicPartition) -> Path:
         return self.folder / f"{partition.topic}-{partition.partition}"
 
@@ -117,9 +167,10 @@ class StoredDirectory(LogDirectory):
         log = self.logs.get(partition)
         if log is None:
             try:
-                log = StoredLog(self, self._place(partition), self._segment_bytes)
+                place = self._place(partition)
+                log = StoredLog(self, place, self._segment_bytes, self._log)
             except OSError as error:
-                raise self.fail(str(error)) from None
+                raise self.failure(place, error) from None
             self.logs[partition] = log
         return log
 
@@ -145,7 +196,7 @@ class StoredDirectory(LogDirectory):
         try:
             _write_lines(path, lines)
         except OSError as error:
-            self.fail(f"{path}: {error.strerror}")
+            self.failure(path, error)  # nobody waits for it: there is a next one
         else:
             super().checkpoint(marks)
 
@@ -162,10 +213,14 @@ class StoredEpochs(EpochCache):
         self._directory, self._path = directory, path
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        before = self.entries[-1:]
+        before = self.entries
         super().assign(epoch, start_offset)
-        if self.entries[-1:] != before:
-            self.write()
+        if self.entries[-1:] != before[-1:]:
+            try:
+                self.write()
+            except KafkaError:
+                self.entries = before  # it is not in the file: the next one tries again
+                raise
 
     def truncate_from_end(self, end_offset: int) -> None:
         before = len(self.entries)
@@ -178,7 +233,7 @@ class StoredEpochs(EpochCache):
         try:
             _write_lines(self._path, [f"{e.epoch} {e.start_offset}" for e in self.entries])
         except OSError as error:
-            raise self._directory.fail(f"{self._path}: {error.strerror}") from None
+            raise self._directory.failure(self._path, error) from None
 
 
 class StoredLog(OffsetLog):
@@ -186,10 +241,16 @@ class StoredLog(OffsetLog):
 
     __slots__ = ("_directory", "_ends", "_file", "_folder", "_segment_bytes", "_segments")
 
-    def __init__(self, directory: StoredDirectory, folder: Path, segment_bytes: int) -> None:
+    def __init__(
+        self,
+        directory: StoredDirectory,
+        folder: Path,
+        segment_bytes: int,
+        log: Callable[[str], None],
+    ) -> None:
         super().__init__()
         self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._segments: list[int] = []
         """Their base offsets."""
         self._ends: list[tuple[int, int]] = []
@@ -200,31 +261,58 @@ class StoredLog(OffsetLog):
             EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
         ]
         self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, entries)
-        # Log.scala@2.6.3 recoverLog: what follows half a batch is cut off, and so are all segments
-        # behind it: a log has no hole.
-        segments = sorted(path for path in folder.iterdir() if _SEGMENT.fullmatch(path.name))
+        self._recover(log)
+        self.epochs.truncate_from_end(self.log_end_offset)
+        self.recovery_point = self.log_end_offset
+
+    def _recover(self, log: Callable[[str], None]) -> None:
+        """What the last process wrote whole. A log has no hole: what follows a batch that is not
+        whole is cut off, and so are all segments behind it."""
+        segments = sorted(path for path in self._folder.iterdir() if _SEGMENT.fullmatch(path.name))
         if segments:
             self.log_start_offset = self.log_end_offset = int(segments[0].stem)
-        whole = True
+        latest_epoch = self.epochs.latest_epoch
+        where = problem = ""
+        behind = cut = 0
+        torn: list[str] = []
         for path in segments:
-            base = int(path.stem)
-            if not whole or base < self.log_end_offset:
-                path.unlink()
-                continue
-            self._segments.append(base)
-            data, at = path.read_bytes(), 0
-            with suppress(Malformed):
-                for batch in read_batches(data):
-                    if batch.base_offset < self.log_end_offset:
-                        break
+            data, base, at = path.read_bytes(), int(path.stem), 0
+            if not problem and base == self.log_end_offset:
+                self._segments.append(base)
+                found = recover(data, base, latest_epoch)
+                for batch in found.batches:
                     super()._append(batch)
                     at += batch.size
                     self._ends.append((len(self._segments) - 1, at))
-            whole = at == len(data)
-            if not whole:
+                problem = found.problem
+            elif not problem and data:
+                problem = f"it begins at offset {base}, and the log ends at {self.log_end_offset}"
+            if problem and not where:
+                where = f"{path.name} at byte {at}"
+                behind = self.log_end_offset
+            if at < len(data):
+                behind = max(behind, offset_behind(data, at, self.log_end_offset))
+                cut += len(data) - at
+                torn.append(_keep(path, data[at:]))
+            if at or base in self._segments:
                 os.truncate(path, at)
-        self.epochs.truncate_from_end(self.log_end_offset)
-        self.recovery_point = self.log_end_offset
+            else:
+                path.unlink()
+        if not problem:
+            return
+        end, files = self.log_end_offset, ", ".join(torn)
+        if behind > end:
+            # A write that was cut off has nothing behind it: these were here, and are lost.
+            log(
+                f"log {self._folder}: corruption in {where} (offset {end}): {problem};"
+                f" {behind - end} records up to offset {behind - 1} are cut off with it, {cut}"
+                f" bytes, kept in {files}"
+            )
+        else:
+            log(
+                f"log {self._folder}: {where} (offset {end}): {problem}; no whole record follows,"
+                f" {cut} bytes are cut off, kept in {files}"
+            )
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -237,11 +325,13 @@ class StoredLog(OffsetLog):
         at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
         try:
             if last < 0 or (at and at + len(data) > self._segment_bytes):
+                file = self._open(self._path(batch.base_offset))
                 self.close()
+                self._file = file
                 self._segments.append(batch.base_offset)
                 last, at = last + 1, 0
-            if self._file is None:
-                self._file = self._path(self._segments[-1]).open("ab", buffering=0)
+            elif self._file is None:
+                self._file = self._open(self._path(self._segments[-1]))
             try:
                 done = self._file.write(data)
                 while done < len(data):  # a full disk takes a part, and only then refuses
@@ -255,12 +345,16 @@ class StoredLog(OffsetLog):
         super()._append(batch)
         self._ends.append((last, at + len(data)))
 
+    def _open(self, path: Path) -> BinaryIO:
+        file = path.open("ab", buffering=0)
+        os.fchmod(file.fileno(), 0o600)
+        return file
+
     def _path(self, base_offset: int) -> Path:
         return self._folder / f"{base_offset:020d}.log"
 
     def _failed(self, error: OSError) -> KafkaError:
-        """The directory has failed, from now on (Log.scala@2.6.3 maybeHandleIOException)."""
-        return self._directory.fail(f"{self._folder}: {error.strerror}")
+        return self._directory.failure(self._folder, error)
 
     def truncate_to(self, offset: int) -> bool:
         if not super().truncate_to(offset):
@@ -282,6 +376,7 @@ class StoredLog(OffsetLog):
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
         super().truncate_fully_and_start_at(offset)
+        self.epochs = StoredEpochs(self._directory, self._folder / LEADER_EPOCHS)
         self.close()
         try:
             for base in self._segments:
@@ -291,7 +386,6 @@ class StoredLog(OffsetLog):
             self._path(offset).touch()
         except OSError as error:
             raise self._failed(error) from None
-        self.epochs = StoredEpochs(self._directory, self._folder / LEADER_EPOCHS)
         self.epochs.write()
 
     def close(self) -> None:
@@ -299,6 +393,22 @@ class StoredLog(OffsetLog):
         if self._file is not None:
             self._file.close()
             self._file = None
+
+
+def _keep(segment: Path, data: bytes) -> str:
+    """Beside the segment what is to be cut off it, before it is; the file's name. OSError."""
+    path = segment.with_name(segment.name + TORN)
+    number = 1
+    while path.exists():
+        number += 1
+        path = segment.with_name(f"{segment.name}{TORN}-{number}")
+    with path.open("xb", buffering=0) as file:
+        os.fchmod(file.fileno(), 0o600)
+        left = memoryview(data)
+        while left:
+            left = left[file.write(left) :]
+        os.fsync(file.fileno())
+    return path.name
 
 
 def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
@@ -327,6 +437,7 @@ def _replace(path: Path, text: str) -> None:
     """Written aside and renamed (CheckpointFile.scala write)."""
     aside = path.with_name(path.name + ".tmp")
     with aside.open("w") as file:
+        os.fchmod(file.fileno(), 0o600)
         file.write(text)
         file.flush()
         os.fsync(file.fileno())  # else a renamed file may be empty after the machine went down

@@ -111,17 +111,116 @@ def test_files_are_laid_out_as_kafka_does_it(tmp_path: Path, opened: Opened) -> 
     assert (tmp_path / "replication-offset-checkpoint").read_text() == "0\n1\norders 0 2\n"
 
 
-def test_half_a_batch_at_the_end_is_cut_off(tmp_path: Path, opened: Opened) -> None:
+def test_half_a_batch_at_the_end_is_cut_off_and_said_and_kept(
+    tmp_path: Path, opened: Opened
+) -> None:
     log = opened(tmp_path).open_log(ORDERS)
     log.append_as_leader(2, 200, 0, DATA[2])
     segment = tmp_path / "orders-0" / "00000000000000000000.log"
     whole = segment.read_bytes()
-    segment.write_bytes(whole + whole[:-3])
-    found = opened(tmp_path).logs[ORDERS]
-    assert found.log_end_offset == 2
-    assert segment.read_bytes() == whole
+    for name in ("", "-2"):
+        segment.write_bytes(whole + whole[:-3])
+        messages: list[str] = []
+        directory = StoredDirectory(0, tmp_path, log=messages.append)
+        found = directory.logs[ORDERS]
+        assert found.log_end_offset == 2
+        assert segment.read_bytes() == whole
+        torn = segment.with_name(f"{segment.name}.torn{name}")
+        assert torn.read_bytes() == whole[:-3]
+        (message,) = messages
+        assert message == (
+            f"log {tmp_path}/orders-0: {segment.name} at byte {len(whole)} (offset 2): a batch of"
+            f" which there are only {len(whole) - 3} bytes; no whole record follows,"
+            f" {len(whole) - 3} bytes are cut off, kept in {torn.name}"
+        )
+        directory.close()
     found.append_as_leader(1, 200, 0, DATA[1])
     assert opened(tmp_path).logs[ORDERS].log_end_offset == 3
+
+
+def three_batches(folder: Path) -> Path:
+    """Records 0 to 5, two in a batch; the segment."""
+    directory = StoredDirectory(0, folder)
+    for _ in range(3):
+        directory.open_log(ORDERS).append_as_leader(2, len(DATA[2]), 4, DATA[2])
+    directory.close()
+    return folder / "orders-0" / f"{0:020}.log"
+
+
+@pytest.mark.parametrize(
+    ("byte", "problem"),
+    [
+        (len(DATA[2]) + 100, "the checksum of the batch at 2 does not fit"),
+        (len(DATA[2]) + 1, "a batch has offset 71776119061217282, not 2"),
+        (len(DATA[2]) + 12, "the batch at 2 has leader epoch -16777212"),
+        (len(DATA[2]) + 13, "the batch at 2 has leader epoch 16711684"),
+        (len(DATA[2]) + 8, "a batch of -16777"),
+        (len(DATA[2]) + 16, "record format -3"),
+    ],
+)
+def test_a_wrong_byte_in_the_middle_of_a_log_is_said_to_be_corruption(
+    byte: int, problem: str, tmp_path: Path
+) -> None:
+    """There is a whole batch behind it: nothing was torn here."""
+    segment = three_batches(tmp_path)
+    data = bytearray(segment.read_bytes())
+    data[byte] ^= 0xFF
+    segment.write_bytes(data)
+    messages: list[str] = []
+    directory = StoredDirectory(0, tmp_path, log=messages.append)
+    assert directory.logs[ORDERS].log_end_offset == 2
+    assert segment.with_name(f"{segment.name}.torn").read_bytes() == data[len(DATA[2]) :]
+    (message,) = messages
+    assert f"corruption in {segment.name} at byte {len(DATA[2])} (offset 2): {problem}" in message
+    assert "4 records up to offset 5 are cut off with it" in message
+
+
+def test_a_lost_segment_in_the_middle_is_said_to_be_corruption(
+    tmp_path: Path, opened: Opened
+) -> None:
+    log = opened(tmp_path, 450).open_log(ORDERS)
+    for _ in range(6):
+        log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
+    (tmp_path / "orders-0" / f"{2:020}.log").unlink()
+    messages: list[str] = []
+    directory = StoredDirectory(0, tmp_path, 450, messages.append)
+    assert directory.logs[ORDERS].log_end_offset == 2
+    (message,) = messages
+    assert "it begins at offset 4, and the log ends at 2; 4 records up to offset 5" in message
+    assert f"{4:020}.log.torn" in message
+
+
+def test_a_process_without_descriptors_does_not_blame_the_directory(tmp_path: Path) -> None:
+    """Nothing is written, and everything when there are some again."""
+    messages: list[str] = []
+    directory = StoredDirectory(0, tmp_path, 450, messages.append)
+    log = directory.open_log(ORDERS)
+    log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
+    log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest = os.dup(0)
+    os.close(lowest)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        for epoch in (0, 1):  # a new segment; and a new epoch
+            with pytest.raises(KafkaError, match="Too many open files"):
+                log.append_as_leader(1, len(DATA[1]), epoch, DATA[1])
+        with pytest.raises(KafkaError, match="Too many open files"):
+            directory.open_log(TopicPartition("orders", 1))
+        directory.checkpoint({ORDERS: 2})
+        assert all("Too many open files: not written (ulimit -n)" in one for one in messages)
+        with pytest.raises(OSError, match="Too many open files"):
+            StoredDirectory(0, tmp_path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert not directory.failed
+    assert log.log_end_offset == 2
+    log.append_as_leader(1, len(DATA[1]), 1, DATA[1])
+    directory.checkpoint({ORDERS: 3})
+    directory.close()
+    again = StoredDirectory(0, tmp_path, 450)
+    assert shape(again.logs[ORDERS]) == shape(log)
+    assert again.checkpointed_high_watermarks == {ORDERS: 3}
 
 
 @settings(
@@ -145,7 +244,7 @@ def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
     else:
         data[inside] ^= 0xFF
     segment.write_bytes(data)
-    assume(inside % len(DATA[1]) if torn else inside % len(DATA[1]) not in UNCHECKED)
+    assume(inside % len(DATA[1]) or not torn)
     found = opened(folder, 450).logs[ORDERS]
     assert found.log_end_offset == 2 * struck + inside // len(DATA[1])
     found.append_as_leader(3, len(DATA[3]), 0, DATA[3])
@@ -153,10 +252,6 @@ def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
     assert shape(again) == shape(found)
     named = {int(path.stem) for path in (folder / "orders-0").glob("*.log")}
     assert named <= {batch.base_offset for batch in again.batches}
-
-
-UNCHECKED = (*range(8), *range(12, 16))
-"""Offset and leader epoch, which the leader writes into a batch's head: no checksum has them."""
 
 
 @settings(
@@ -396,11 +491,13 @@ def test_wherever_a_disk_is_full_what_was_acknowledged_is_found_again_and_nothin
 
 def test_a_folder_is_not_claimed_by_half(tmp_path: Path) -> None:
     """What a full disk took of meta.properties does not keep its broker out later."""
-    with room_on_disk(Room(9)), pytest.raises(UserError, match="No space left on device"):
-        claim(tmp_path, 1)
-    claim(tmp_path, 1)
-    with room_on_disk(Room(0)):
-        claim(tmp_path, 1)
+    refused = pytest.raises(UserError, match="No space left on device")
+    with room_on_disk(Room(9)), refused, claim(tmp_path, 1):
+        pass
+    with claim(tmp_path, 1):
+        pass
+    with room_on_disk(Room(0)), claim(tmp_path, 1):
+        pass
     assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=1\n"
 
 
@@ -415,10 +512,54 @@ def test_a_directory_that_cannot_be_read_at_start_is_offline_alone(tmp_path: Pat
 
 
 def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
-    claim(tmp_path, 1)
-    claim(tmp_path, 1)
-    with pytest.raises(UserError, match="another broker"):
-        claim(tmp_path, 2)
+    for _ in range(2):
+        with claim(tmp_path, 1):
+            pass
+    with pytest.raises(UserError, match="another broker"), claim(tmp_path, 2):
+        pass
+
+
+def test_a_folder_belongs_to_one_process_until_that_ends(tmp_path: Path) -> None:
+    with claim(tmp_path, 1):
+        with pytest.raises(UserError, match="a running broker uses it"), claim(tmp_path, 1):
+            pass
+    with claim(tmp_path, 1):
+        pass
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(content=st.one_of(st.binary(max_size=40), st.just(b"version=0\nbroker.id=\xff\n")))
+def test_meta_properties_with_anything_else_in_it_is_the_users_to_mend(
+    content: bytes, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("data")
+    (folder / "meta.properties").write_bytes(content)
+    with pytest.raises(UserError, match="meta.properties: damaged"), claim(folder, 1):
+        pass
+    assert (folder / "meta.properties").read_bytes() == content
+
+
+def test_data_are_for_their_owner_alone(tmp_path: Path, opened: Opened) -> None:
+    data = tmp_path / "data"
+    with claim(data, 1):
+        directory = opened(data)
+        directory.open_log(ORDERS).append_as_leader(1, 200, 3, DATA[1])
+        directory.checkpoint({ORDERS: 1})
+        modes = {path.relative_to(tmp_path).as_posix(): path.stat() for path in data.rglob("*")}
+    assert data.stat().st_mode & 0o777 == 0o700
+    assert modes.pop("data/orders-0").st_mode & 0o777 == 0o700
+    assert {path: oct(stat.st_mode & 0o777) for path, stat in modes.items()} == dict.fromkeys(
+        [
+            "data/.lock",
+            "data/meta.properties",
+            "data/orders-0/00000000000000000000.log",
+            "data/orders-0/leader-epoch-checkpoint",
+            "data/replication-offset-checkpoint",
+        ],
+        "0o600",
+    )
 
 
 def test_each_log_directory_has_its_folder(tmp_path: Path) -> None:

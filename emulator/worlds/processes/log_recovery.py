@@ -1,0 +1,74 @@
+"""What of a segment's file is a log, found after a process that may have been killed.
+
+A batch counts if its checksum fits and it continues the log: from the offset where the last one
+ended, with a leader epoch that the epoch file has (it is written first). The checksum does not cover
+these two. Where that ends, whole batches behind it tell corruption from a write that was cut off.
+Kafka cuts off both alike (Log.scala@2.6.3 recoverLog).
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from emulator.kafka.model.offset_log import Batch
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.records import HEADER, MAGIC, Head, read_batches
+
+_MAGIC_AT = 16
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """The batches of a segment, the bytes that they have together, and what is wrong with the next
+    one; empty: nothing follows."""
+
+    batches: tuple[Batch, ...]
+    size: int
+    problem: str
+
+
+def recover(data: bytes, next_offset: int, latest_epoch: int | None) -> Recovered:
+    """`latest_epoch`: of the epoch file; None where it has none."""
+    batches: list[Batch] = []
+    size, problem = 0, ""
+    try:
+        for batch in read_batches(data):
+            if batch.base_offset != next_offset:
+                problem = f"a batch has offset {batch.base_offset}, not {next_offset}"
+                break
+            if batch.leader_epoch < 0 or (
+                latest_epoch is not None and batch.leader_epoch > latest_epoch
+            ):
+                problem = f"the batch at {next_offset} has leader epoch {batch.leader_epoch}"
+                break
+            batches.append(batch)
+            size += batch.size
+            next_offset = batch.next_offset
+        else:
+            if size < len(data):
+                problem = f"a batch of which there are only {len(data) - size} bytes"
+    except Malformed as error:
+        problem = str(error)
+    return Recovered(tuple(batches), size, problem)
+
+
+def offset_behind(data: bytes, at: int, next_offset: int) -> int:
+    """Where the whole batches that lie somewhere behind `at` end; `next_offset` without any. The
+    length of the batch at `at` may be what is wrong: they are found by their magic byte and
+    checksum."""
+    end, most = next_offset, next_offset + len(data)
+    while (magic := data.find(bytes([MAGIC]), at + _MAGIC_AT)) >= 0:
+        start = magic - _MAGIC_AT
+        at = start + 1
+        if len(data) - start < HEADER.size:
+            break
+        head = Head(data, start)
+        # An offset that may be right comes first: a checksum costs as much as its batch is long.
+        if not next_offset <= head.base_offset < most:
+            continue
+        try:
+            batch = next(read_batches(data[start : start + max(head.size, HEADER.size)]), None)
+        except Malformed:
+            continue
+        if batch is not None:
+            end, at = max(end, batch.next_offset), start + batch.size
+    return end
