@@ -279,12 +279,12 @@ class StoredLog(OffsetLog):
             data, base, at = path.read_bytes(), int(path.stem), 0
             if not problem and base == self.log_end_offset:
                 self._segments.append(base)
-                found = recover(data, base, latest_epoch)
-                for batch in found.batches:
+                intact = recover(data, base, latest_epoch)
+                for batch in intact.batches:
                     super()._append(batch)
                     at += batch.size
                     self._ends.append((len(self._segments) - 1, at))
-                problem = found.problem
+                problem = intact.problem
             elif not problem and data:
                 problem = f"it begins at offset {base}, and the log ends at {self.log_end_offset}"
             if problem and not where:

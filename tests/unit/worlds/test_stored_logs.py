@@ -133,8 +133,8 @@ def test_half_a_batch_at_the_end_is_cut_off_and_said_and_kept(
             f" which there are only {len(whole) - 3} bytes; no whole record follows,"
             f" {len(whole) - 3} bytes are cut off, kept in {torn.name}"
         )
-        directory.close()
     found.append_as_leader(1, 200, 0, DATA[1])
+    directory.close()
     assert opened(tmp_path).logs[ORDERS].log_end_offset == 3
 
 
