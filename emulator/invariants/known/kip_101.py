@@ -39,10 +39,9 @@ def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEv
     more, on the word of a fetch before it."""
     state, truncations = CoreState(), list[tuple[AnyEvent, ReplicaLog]]()
     for event in events:
-        if isinstance(event, e.LogTruncated) and event.partition == partition:
-            log = state.logs.of(partition, event.broker)
-            truncations.append((event, ReplicaLog([*log.between(event.to_offset, event.from_leo)])))
         state(event)
+        if isinstance(event, e.LogTruncated) and event.partition == partition:
+            truncations.append((event, state.logs.removed))
     committed = state.committed.of(partition)
     if committed is None:
         return []

@@ -14,7 +14,11 @@ from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_dirs import Disk, LogDirectory
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import OffsetLog
-from emulator.kafka.profiles.guards.following import LOG_DIRS_FAIL_ALONE
+from emulator.kafka.profiles.guards.following import (
+    EPOCH_START_RECORDED,
+    EPOCHS_DROPPED_AT_LOG_END,
+    LOG_DIRS_FAIL_ALONE,
+)
 from emulator.kernel.sync import Queue
 from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
@@ -104,6 +108,10 @@ class LogManager:
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
         log.record_batches = self._context.profile.record_batches
+        log.epochs.is_monotonic = EPOCH_START_RECORDED in self._context.guards
+        log.drops_epochs_at_end = EPOCHS_DROPPED_AT_LOG_END in self._context.guards
+        # An epoch without a record does not outlive the process (Log.scala@2.6.3, its constructor).
+        log.epochs.truncate_from_end(log.log_end_offset)
         self._open[partition] = log, directory
         return log, directory
 

@@ -57,23 +57,34 @@ class EpochEntry(NamedTuple):
 
 
 class EpochCache:
-    """LeaderEpochFileCache: which epoch began where."""
+    """LeaderEpochFileCache: which epoch began where. With `is_monotonic` (2.0.1, KAFKA-7415) the
+    last assignment wins, and an epoch before the first entry ends where that entry begins."""
 
-    __slots__ = ("entries",)
+    __slots__ = ("entries", "is_monotonic")
 
     def __init__(self, entries: tuple[EpochEntry, ...] = ()) -> None:
         self.entries: list[EpochEntry] = list(entries)
+        self.is_monotonic = True
 
     @property
     def latest_epoch(self) -> int | None:
         return self.entries[-1].epoch if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` begins at `start_offset`; entries that contradict it go (`assign`)."""
-        # The epoch of every batch comes by here: nearly all belong to the latest one.
-        if self.entries and self.entries[-1].epoch >= epoch:
-            return
-        self.entries = [e for e in self.entries if e.start_offset < start_offset]
+        """Note that `epoch` begins at `start_offset`; entries that contradict it go
+        (LeaderEpochFileCache.scala@2.6.3 assign, truncateAndAppend)."""
+        if self.entries:
+            last = self.entries[-1]
+            if last.epoch == epoch and last.start_offset <= start_offset:
+                return
+            # Up to 2.0.0 an epoch that is not later, or begins before the last one, is ignored.
+            if not self.is_monotonic and (last.epoch >= epoch or last.start_offset > start_offset):
+                return
+        # A later epoch that begins at or behind this one goes, and so does a greater epoch: a
+        # follower that led without a record has one, and its records come from a lower epoch.
+        self.entries = [
+            e for e in self.entries if e.epoch < epoch and e.start_offset < start_offset
+        ]
         self.entries.append(EpochEntry(epoch, start_offset))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
@@ -88,6 +99,8 @@ class EpochCache:
         later = next(i for i, e in enumerate(entries) if e.epoch > epoch)
         # Older than anything here: it ends where this log's first epoch begins.
         if later == 0:
+            if not self.is_monotonic:
+                return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
             return EpochEntry(epoch, entries[0].start_offset)
         return EpochEntry(entries[later - 1].epoch, entries[later].start_offset)
 
@@ -102,6 +115,7 @@ class OffsetLog:
     __slots__ = (
         "_bases",
         "batches",
+        "drops_epochs_at_end",
         "epochs",
         "flush_interval_messages",
         "high_watermark",
@@ -123,6 +137,7 @@ class OffsetLog:
         self.recovery_point = 0
         self.flush_interval_messages: int | None = None
         self.record_batches = True
+        self.drops_epochs_at_end = True
 
     def flush(self) -> None:
         """Everything is on the disk now; what lies behind the recovery point is not."""
@@ -163,7 +178,8 @@ class OffsetLog:
         if batch.producer is not None:
             self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
         entries = self.epochs.entries
-        if not entries or entries[-1].epoch < batch.leader_epoch:
+        # Nearly all batches belong to the latest epoch.
+        if not entries or entries[-1].epoch != batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
         # Messages since the last flush, as log.flush.interval.messages counts.
         interval = self.flush_interval_messages
@@ -199,8 +215,11 @@ class OffsetLog:
 
     def truncate_to(self, offset: int) -> bool:
         """Remove records at and behind `offset`; the high watermark goes down with the log (spec
-        §3.5)."""
+        §3.5). False: there were none. An epoch without a record goes even then, with
+        `drops_epochs_at_end` (Log.scala@2.6.3 truncateTo, KAFKA-10706)."""
         if offset >= self.log_end_offset:
+            if self.drops_epochs_at_end:
+                self.epochs.truncate_from_end(self.log_end_offset)
             return False
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
@@ -236,7 +255,7 @@ class OffsetLog:
         self.batches.clear()
         self._bases.clear()
         self.producers.clear()
-        self.epochs = EpochCache()
+        self.epochs.entries.clear()
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.recovery_point = offset
 

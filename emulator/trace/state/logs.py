@@ -7,6 +7,8 @@ at an offset if and only if they have the same epoch there. Knows nothing of ack
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from emulator.trace import events as e
 from emulator.trace.state.replica_log import Piece, ReplicaLog
 from emulator.trace.values import TopicPartition
@@ -18,6 +20,8 @@ class Logs:
     def __init__(self) -> None:
         self.of_partition: dict[TopicPartition, dict[int, ReplicaLog]] = {}
         self.writer: dict[TopicPartition, int] = {}
+        self.removed = ReplicaLog()
+        """What the last truncation removed."""
         self.truncations = 0
         self.truncated = 0
         self._cached_partition: TopicPartition | None = None
@@ -65,7 +69,9 @@ class Logs:
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self.truncations += event.from_leo > event.to_offset
         self.truncated += max(0, event.from_leo - event.to_offset)
-        self.of(event.partition, event.broker).truncate(event.to_offset)
+        log = self.of(event.partition, event.broker)
+        self.removed = ReplicaLog([*log.between(event.to_offset, event.from_leo)][::-1])
+        log.truncate(event.to_offset)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._opened(event, event.broker)
@@ -90,9 +96,13 @@ def missing(promised: ReplicaLog, log: ReplicaLog) -> int:
 
 
 def _absent(piece: Piece, log: ReplicaLog) -> int:
-    present = sum(
-        match.end - match.base
-        for match in log.between(piece.base, piece.end)
-        if match.epoch == piece.epoch
-    )
-    return piece.end - piece.base - present
+    return piece.end - piece.base - sum(same.end - same.base for same in _same(piece, log))
+
+
+def _same(piece: Piece, log: ReplicaLog) -> Iterator[Piece]:
+    return (one for one in log.between(piece.base, piece.end) if one.epoch == piece.epoch)
+
+
+def shared(one: ReplicaLog, other: ReplicaLog) -> ReplicaLog:
+    """The records that both logs hold."""
+    return ReplicaLog([same for piece in one.pieces for same in [*_same(piece, other)][::-1]])

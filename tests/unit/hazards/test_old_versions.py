@@ -14,7 +14,7 @@ from emulator.invariants.metadata_converges import ShowsAnother
 from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
-from emulator.trace.values import Lagging, PartitionState
+from emulator.trace.values import Lagging, Offset, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
 from tests.unit.invariants.of_hazards import at, shrunk
 
@@ -169,6 +169,19 @@ def test_a_follower_that_keeps_records_of_another_leader_and_joins(version: str,
     history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 3, 0).copied(3, 5, 3, epoch=1)
     history.wrote(1, 1, 0, 1, 2, 3)
     assert named(history, "committed records survive") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("2.4", "KAFKA-10706"), ("2.6", "")])
+def test_a_follower_that_led_without_a_record_and_does_not_fetch(version: str, name: str) -> None:
+    history = running(version).tell(e.BecomesLeader, 2, ORDERS, 1, 0, 0)
+    missing = MissingReplicas((2,), (1, 3), facts=(-1, 1), partition=ORDERS)
+    assert recognise(missing, history.events) == "", "it leads"
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 2, 0, 0)
+    assert recognise(missing, history.events) == name
+    both = msgspec.structs.replace(missing, missing=(2, 3))
+    assert recognise(both, history.events) == "", "3 has not led"
+    fetched = (Offset(ORDERS, 0),)
+    assert recognise(missing, history.tell(e.FetchSent, 2, 1, fetched, 0).events) == ""
 
 
 @pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1546"), ("0.9.0", "")])

@@ -49,6 +49,14 @@ def joining(leo: int) -> History:
     return history.wrote(1, 1, 0, 1, 2, 3)
 
 
+def cut_to(offset: int, epoch: int = 0) -> History:
+    """Five records are committed, and 3 knows it of three of them. Its last two are of `epoch`."""
+    history = quiet().appended(1, 0, 5).copied(0, 5, 2)
+    runs = (EpochRun(0, 0), EpochRun(epoch, 1))
+    history.tell(e.RecordsAppended, 3, ORDERS, "follower", 0, 5, 0, 100, runs)
+    return history.hw(1, 5).hw(3, 3).tell(e.LogTruncated, 3, ORDERS, 5, offset)
+
+
 def follower_with(epoch: int) -> History:
     """A follower has offsets up to 5 committed; its last record is of `epoch`."""
     history = quiet().appended(1, 0, 5).copied(0, 5, 3)
@@ -129,6 +137,7 @@ CASES = [
         lambda: quiet().appended(1, 0, 5).copied(0, 5, 2).copied(0, 4, 3).hw(1, 5),
     ),
     Case("committed records survive", lambda: joining(10), lambda: joining(9)),
+    Case("truncations spare the committed", lambda: cut_to(3), lambda: cut_to(2)),
     Case(
         "acknowledged is committed",
         lambda: with_records().produced(0, 5),
@@ -213,6 +222,16 @@ def test_a_trace_that_keeps_it(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.invariant)
 def test_a_trace_that_breaks_it(case: Case) -> None:
     assert case.invariant in broken(case.breaks())
+
+
+def test_a_replica_may_remove_what_others_have_committed_in_another_epoch() -> None:
+    assert "truncations spare the committed" not in broken(cut_to(1, epoch=1))
+
+
+def test_what_the_leader_lacks_too_is_lost_already() -> None:
+    spare = "truncations spare the committed"
+    history = with_records().hw(3, 5).tell(e.LogTruncated, 1, ORDERS, 5, 2)
+    assert spare not in broken(history.tell(e.LogTruncated, 3, ORDERS, 5, 2))
 
 
 def test_who_fetches_from_the_next_leader_does_not_fetch_from_the_last() -> None:

@@ -39,9 +39,22 @@ EPOCH_START_RECORDED = Guard(
     name="epoch-start-recorded",
     kafka="KAFKA-7415",
     since="2.0.1",
-    does="A new leader records the start of its epoch at once. Without it: only with its first"
-    " record; until then it does not know where earlier epochs ended.",
-    citation="spec §3.8; Partition.scala@2.0.1 makeLeader",
+    does="A new leader records the start of its epoch at once, and the last assignment of an epoch"
+    " wins. Without it: only with its first record; until then it does not know where earlier"
+    " epochs ended. A lower epoch is never recorded.",
+    citation="spec §3.8; Partition.scala@2.0.1 makeLeader,"
+    " LeaderEpochFileCache.scala@2.0.1 truncateAndAppend",
+)
+
+EPOCHS_DROPPED_AT_LOG_END = Guard(
+    name="epochs-dropped-at-log-end",
+    kafka="KAFKA-10706",
+    since="2.6.1",
+    unneeded_before="2.0.1",
+    does="A follower that truncates to its log end forgets the epochs that begin there. Without"
+    " it: a follower that led without a record asks its leader for that epoch again and again,"
+    " and does not fetch.",
+    citation="spec §5.4; Log.scala@2.6.3 truncateTo",
 )
 
 LOG_IN_RANGE_KEPT = Guard(

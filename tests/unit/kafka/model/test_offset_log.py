@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -163,17 +165,55 @@ def test_an_empty_cache_knows_nothing() -> None:
     assert EpochCache().latest_epoch is None
 
 
-def test_an_epoch_that_is_not_later_is_not_noted() -> None:
-    cache = EpochCache((EpochEntry(5, 20),))
-    cache.assign(5, 30)
-    cache.assign(4, 30)
-    assert cache.entries == [(5, 20)]
+def assigned(*entries: tuple[int, int], is_monotonic: bool = True) -> EpochCache:
+    cache = EpochCache()
+    cache.is_monotonic = is_monotonic
+    for epoch, start in entries:
+        cache.assign(epoch, start)
+    return cache
 
 
-def test_a_later_epoch_that_begins_earlier_removes_those_that_contradict_it() -> None:
-    cache = EpochCache((EpochEntry(3, 10), EpochEntry(5, 20), EpochEntry(6, 30)))
-    cache.assign(7, 20)
-    assert cache.entries == [(3, 10), (7, 20)]
+@pytest.mark.parametrize(
+    ("entries", "left"),
+    [
+        pytest.param([(5, 20), (5, 30)], [(5, 20)], id="shouldNotOverwriteOffsetForALeaderEpoch"),
+        pytest.param([(5, 20), (5, 10)], [(5, 10)], id="an earlier start of the same epoch"),
+        pytest.param(
+            [(3, 10), (5, 20), (6, 30), (7, 20)],
+            [(3, 10), (7, 20)],
+            id="a later epoch begins earlier",
+        ),
+        pytest.param(
+            [(5, 11), (6, 12), (7, 13), (7, 12)], [(5, 11), (7, 12)], id="ends epoch 6 at 12"
+        ),
+        pytest.param([(1, 5), (2, 6), (1, 7)], [(1, 7)], id="shouldEnforceMonotonicallyIncreasing"),
+    ],
+)
+def test_the_last_assignment_of_an_epoch_wins(
+    entries: list[tuple[int, int]], left: list[tuple[int, int]]
+) -> None:
+    """LeaderEpochFileCacheTest@2.6.3."""
+    assert assigned(*entries).entries == left
+
+
+def test_an_epoch_that_was_superseded_ends_where_the_last_assignment_begins() -> None:
+    """LeaderEpochFileCacheTest.shouldReturnNextAvailableEpochIfThereIsNoExactEpochForTheOneRequested
+    and what follows."""
+    assert assigned((5, 11), (6, 12), (7, 13), (7, 12)).end_offset_for(6, 20) == (5, 12)
+
+
+def test_up_to_2_0_0_an_epoch_that_is_not_later_is_ignored() -> None:
+    cache = assigned((5, 11), (6, 12), (6, 10), (4, 30), (7, 10), is_monotonic=False)
+    assert cache.entries == [(5, 11), (6, 12)]
+    assert cache.end_offset_for(4, 30) == (-1, -1), "below the first one"
+
+
+@properties
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), max_size=12))
+def test_epochs_and_their_starts_always_rise(entries: list[tuple[int, int]]) -> None:
+    left = assigned(*entries).entries
+    assert left == sorted(set(left))
+    assert all(a.epoch < b.epoch and a.start_offset < b.start_offset for a, b in pairwise(left))
 
 
 def test_truncation_forgets_epochs_that_begin_at_or_behind_it() -> None:
@@ -196,11 +236,25 @@ def test_truncation_cuts_batches_epochs_and_the_high_watermark() -> None:
     assert log.epochs.entries == [(1, 0), (2, 10)]
 
 
-def test_truncation_to_the_end_or_beyond_it_changes_nothing() -> None:
+@pytest.mark.parametrize("offset", [1, 5])
+@pytest.mark.parametrize(("drops", "left"), [(True, [(0, 0)]), (False, [(0, 0), (4, 1)])])
+def test_truncation_to_the_end_or_beyond_it_drops_an_epoch_without_a_record(
+    offset: int, drops: bool, left: list[tuple[int, int]]
+) -> None:
+    """LogTest.testTruncateToEndOffsetClearsEpochCache@2.6.1 (KAFKA-10706)."""
     log = log_of(100)
-    assert not log.truncate_to(1)
-    assert not log.truncate_to(5)
-    assert log.log_end_offset == 1
+    log.epochs.assign(4, 1)
+    log.drops_epochs_at_end = drops
+    assert not log.truncate_to(offset)
+    assert (log.log_end_offset, log.epochs.entries) == (1, left)
+
+
+def test_records_of_a_lower_epoch_replace_an_epoch_without_a_record() -> None:
+    """The log of a follower that led without a record, and was not truncated."""
+    log = log_of(100, 100, epoch=1)
+    log.epochs.assign(5, 2)
+    log.append_as_follower((Batch(2, 3, 100, 4),))
+    assert log.epochs.entries == [(1, 0), (4, 2)]
 
 
 def test_starting_anew_forgets_everything() -> None:
