@@ -108,6 +108,10 @@ class EpochCache:
         """Forget epochs that begin at or after `end_offset`."""
         self.entries = [e for e in self.entries if e.start_offset < end_offset]
 
+    def clear(self) -> None:
+        """Forget all epochs (clearAndFlush)."""
+        self.entries = []
+
 
 class OffsetLog:
     """One replica's log."""
@@ -255,9 +259,9 @@ class OffsetLog:
         self.batches.clear()
         self._bases.clear()
         self.producers.clear()
-        self.epochs.entries.clear()
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.recovery_point = offset
+        self.epochs.clear()  # last, as in truncate_to
 
     def maybe_increment_high_watermark(self, new: int) -> bool:
         """Raise the high watermark to `new`; it never goes down this way, and never past the log's

@@ -228,6 +228,10 @@ class StoredEpochs(EpochCache):
         if len(self.entries) != before:
             self.write()
 
+    def clear(self) -> None:
+        super().clear()
+        self.write()
+
     def write(self) -> None:
         """KafkaError: the directory has failed."""
         try:
@@ -386,7 +390,6 @@ class StoredLog(OffsetLog):
             self._path(offset).touch()
         except OSError as error:
             raise self._failed(error) from None
-        self.epochs.write()
 
     def close(self) -> None:
         """The file that is written to is let go."""
