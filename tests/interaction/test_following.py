@@ -469,7 +469,7 @@ def test_when_the_rate_has_fallen_it_is_fetched_again() -> None:
 def test_at_exactly_the_quota_nobody_is_left_out() -> None:
     with following() as play:
         play.follower_quota.mark_throttled("orders", "*")
-        play.follower_quota.bytes_per_s = 100
+        play.follower_quota.bytes_per_s = 1000
         play.follower_quota.record(900, play.kernel.now_ms())
         play >> answered(fetched(ORDERS_0, 0, hw=5)) << "hw 1" << "to 2: Fetch orders-0@1"
 

@@ -2,12 +2,12 @@
 each way.
 
 A rate is measured over sampled windows as Kafka's metrics do. Knows no threads.
-Sources: server/ReplicationQuotaManager.scala@2.6.3, common/metrics/stats/Rate.java@2.6.3.
+Sources: server/ReplicationQuotaManager.scala@2.6.3, common/metrics/stats/SimpleRate.java@2.6.3.
 """
 
 from __future__ import annotations
 
-from collections import deque
+import msgspec
 
 from emulator.trace.values import TopicPartition
 
@@ -15,41 +15,48 @@ ALL_REPLICAS = "*"
 UNLIMITED = 1 << 62
 
 
-class SampledRate:
-    """Bytes per second over `samples` windows of `window_ms` (Rate over SampledTotal)."""
+class _Sample(msgspec.Struct):
+    """One window: when it began, and the bytes in it."""
+
+    began_ms: int
+    total: int = 0
+
+
+class SimpleRate:
+    """Bytes per second since the oldest of `samples` windows began, or over one window where that
+    is less (SimpleRate over WindowedSum)."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        self._samples, self._window_ms = samples, window_ms
-        self._windows: deque[list[int]] = deque()
+        self._count, self._window_ms = samples, window_ms
+        self._samples: list[_Sample] = []
+        self._current = 0
 
     def record(self, value: int, now_ms: int) -> None:
-        windows = self._windows
-        if not windows or now_ms - windows[-1][0] >= self._window_ms:
-            windows.append([now_ms, 0])
-            while len(windows) > self._samples:
-                windows.popleft()
-        windows[-1][1] += value
+        samples = self._samples
+        if not samples:
+            samples.append(_Sample(now_ms))
+        if now_ms - samples[self._current].began_ms >= self._window_ms:
+            self._current = (self._current + 1) % self._count
+            # The windows are a ring: the next one takes the place of the oldest.
+            samples[self._current : self._current + 1] = [_Sample(now_ms)]
+        samples[self._current].total += value
 
     def measure(self, now_ms: int) -> float:
-        """Bytes per second; windows that are too old count no more, and at least samples - 1
-        windows' time is taken as elapsed."""
-        expire_ms = self._samples * self._window_ms
-        while self._windows and now_ms - self._windows[0][0] >= expire_ms:
-            self._windows.popleft()
-        if not self._windows:
-            return 0.0
-        # A rate over the first moments would be huge: at least samples - 1 whole windows count.
-        elapsed_ms = now_ms - self._windows[0][0]
-        full_windows = elapsed_ms // self._window_ms
-        elapsed_ms += max(0, self._samples - 1 - full_windows) * self._window_ms
-        return sum(total for _, total in self._windows) * 1000 / max(1, elapsed_ms)
+        """The first measurement begins a window too, as the first record does."""
+        samples, expire_ms = self._samples, self._count * self._window_ms
+        # An obsolete window begins again now, in its place (SampledStat.purgeObsoleteSamples).
+        self._samples = samples = [
+            _Sample(now_ms) if now_ms - one.began_ms >= expire_ms else one for one in samples
+        ] or [_Sample(now_ms)]
+        elapsed_ms = max(now_ms - min(one.began_ms for one in samples), self._window_ms)
+        return sum(one.total for one in samples) / (elapsed_ms / 1000)
 
 
 class ReplicationQuotaManager:
     """One direction (leader or follower) at one broker."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
-        self._rate = SampledRate(samples, window_ms)
+        self._rate = SimpleRate(samples, window_ms)
         self.bytes_per_s = UNLIMITED
         self._throttled: dict[str, frozenset[int] | str] = {}
         self.throttles = False
@@ -74,7 +81,11 @@ class ReplicationQuotaManager:
         """More was moved than the quota allows (strictly)."""
         # Bytes are recorded when they have moved: one fetch may go over, the next ones make up for
         # it.
-        return self.bytes_per_s < UNLIMITED and self._rate.measure(now_ms) > self.bytes_per_s
+        return self.bytes_per_s < UNLIMITED and self.rate(now_ms) > self.bytes_per_s
+
+    def rate(self, now_ms: int) -> float:
+        """Bytes per second, as `byte-rate` of Kafka's metrics."""
+        return self._rate.measure(now_ms)
 
     def record(self, size: int, now_ms: int) -> None:
         """These bytes of throttled replicas were moved."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from emulator.kafka.broker.quota import (
     UNLIMITED,
     ReplicationQuotaManager,
-    SampledRate,
+    SimpleRate,
     throttled_partitions,
 )
 from emulator.trace.values import TopicPartition
@@ -20,44 +20,73 @@ ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 properties = settings(derandomize=True, deadline=None)
 
 
-def test_a_rate_takes_all_windows_but_one_as_elapsed_even_when_they_are_not() -> None:
-    """Rate.measure: a burst just now is spread over ten of the eleven seconds."""
-    rate = SampledRate(11, 1000)
+def test_a_rate_is_over_one_window_at_least() -> None:
+    rate = SimpleRate(11, 1000)
     rate.record(1000, NOW)
-    assert rate.measure(NOW) == 100.0
-    assert rate.measure(NOW + 999) == 1000 * 1000 / 10_999
+    assert rate.measure(NOW) == rate.measure(NOW + 1000) == 1000.0
+    assert rate.measure(NOW + 4000) == 250.0
 
 
 def test_what_is_older_than_all_windows_counts_no_more() -> None:
-    rate = SampledRate(11, 1000)
+    rate = SimpleRate(11, 1000)
     rate.record(1000, NOW)
     assert rate.measure(NOW + 10_999) > 0
     assert rate.measure(NOW + 11_000) == 0.0
 
 
 def test_within_a_window_sizes_add_up_and_the_next_window_begins_after_its_time() -> None:
-    rate = SampledRate(3, 1000)
+    rate = SimpleRate(3, 1000)
     rate.record(10, NOW)
     rate.record(20, NOW + 999)
     rate.record(30, NOW + 1000)
-    assert rate.measure(NOW + 1000) == 60 * 1000 / 2000
-    assert rate.measure(NOW + 3000) == 30 * 1000 / 2000 * 2000 / (2000 + 1000 - 1000)
+    assert rate.measure(NOW + 1500) == 60 / 1.5
+    assert rate.measure(NOW + 3000) == 30 / 2, "the first window begins again"
+
+
+def test_a_fourth_window_of_three_replaces_the_first() -> None:
+    rate = SimpleRate(3, 1000)
+    for second in range(4):
+        rate.record(1 << second, NOW + second * 1000)
+    assert rate.measure(NOW + 3000) == (2 + 4 + 8) / 2
 
 
 def test_nothing_recorded_is_no_rate() -> None:
-    assert SampledRate(11, 1000).measure(NOW) == 0.0
+    assert SimpleRate(11, 1000).measure(NOW) == 0.0
+
+
+def test_should_exceed_quota_then_return_back_below_bound_as_time_passes() -> None:
+    """ReplicationQuotaManagerTest@2.6.3, step by step; the first look begins the first window."""
+    manager = ReplicationQuotaManager(10, 1000)
+    manager.bytes_per_s = 100
+    assert not manager.is_quota_exceeded(NOW)
+    for size, exceeded in ((1, False), (149, False), (1, True)):
+        manager.record(size, NOW + 1500)
+        assert manager.is_quota_exceeded(NOW + 1500) is exceeded
+    assert manager.rate(NOW + 1500) == 151 / 1.5
+    assert not manager.is_quota_exceeded(NOW + 2000)
+    assert manager.rate(NOW + 2000) == 151 / 2
+    manager.record(99, NOW + 2500)
+    assert not manager.is_quota_exceeded(NOW + 2500)
+    manager.record(1, NOW + 2500)
+    assert manager.is_quota_exceeded(NOW + 2500)
+    assert manager.rate(NOW + 2500) == 251 / 2.5
+    assert not manager.is_quota_exceeded(NOW + 4500)
+    assert manager.rate(NOW + 4500) == 251 / 4.5
 
 
 @properties
 @given(st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 1000)), min_size=1, max_size=30))
-def test_a_rate_is_never_above_all_that_was_moved_over_the_windows_time(
+def test_a_rate_is_never_above_what_the_last_windows_moved_in_one_of_them(
     moves: list[tuple[int, int]],
 ) -> None:
-    rate, now, total = SampledRate(5, 1000), NOW, 0
+    rate, now, sizes = SimpleRate(5, 1000), NOW, list[tuple[int, int]]()
     for pause, size in moves:
-        now, total = now + pause, total + size
+        now += pause
+        sizes.append((now, size))
         rate.record(size, now)
-        assert 0 <= rate.measure(now) <= total * 1000 / 4000
+        # A window counts until the time of five has passed since it began.
+        counted = sum(size for at, size in sizes if now - at < 5000)
+        assert 0 <= rate.measure(now) <= counted
 
 
 def quota(bytes_per_s: int, moved: int) -> ReplicationQuotaManager:
@@ -67,7 +96,7 @@ def quota(bytes_per_s: int, moved: int) -> ReplicationQuotaManager:
     return manager
 
 
-@pytest.mark.parametrize(("moved", "exceeded"), [(999, False), (1000, False), (1001, True)])
+@pytest.mark.parametrize(("moved", "exceeded"), [(99, False), (100, False), (101, True)])
 def test_a_quota_is_exceeded_by_more_than_it_allows_and_not_by_itself(
     moved: int, exceeded: bool
 ) -> None:
