@@ -74,6 +74,18 @@ def test_should_exceed_quota_then_return_back_below_bound_as_time_passes() -> No
     assert manager.rate(NOW + 4500) == 251 / 4.5
 
 
+def test_what_is_throttled_takes_its_size_over_the_quota() -> None:
+    """2.18 MB at 100 kB/s, in fetches of 10 kB: 21.8 s, less the one fetch that goes over."""
+    manager, now, left = ReplicationQuotaManager(11, 1000), NOW, 218
+    manager.bytes_per_s = 100_000
+    while left:
+        if not manager.is_quota_exceeded(now):
+            manager.record(10_000, now)
+            left -= 1
+        now += 10
+    assert 21_000 <= now - NOW <= 21_800
+
+
 @properties
 @given(st.lists(st.tuples(st.integers(0, 1500), st.integers(0, 1000)), min_size=1, max_size=30))
 def test_a_rate_is_never_above_what_the_last_windows_moved_in_one_of_them(
