@@ -5,11 +5,11 @@ from __future__ import annotations
 
 from emulator.scenario.actions.base import Action
 from emulator.scenario.capabilities import Capabilities, ClusterCapabilities, Unsupported
-from emulator.worlds.processes.host import OfItsOwn
+from emulator.worlds.processes.host import SeparateProcess
 from emulator.worlds.zookeeper import OwnEnsemble
 
 
-class KeepsItsDisk(OfItsOwn):
+class KeepsItsDisk(SeparateProcess):
     def lose_from_disk(self, what: str) -> None:
         if what != "nothing":
             raise Unsupported("records would be gone")

@@ -229,7 +229,7 @@ def command(
 def _cases(folders: Sequence[str], options: Options) -> Iterator[Case]:
     names = [Path(folder).resolve().name for folder in folders]
     for folder, name in zip(folders, names, strict=True):
-        with _users_mistakes(folder):
+        with _user_errors(folder):
             real = _read_recording(folder)
             script = player.script_of(real, options.chosen)
         if names.count(name) > 1:
@@ -253,7 +253,7 @@ def _read_recording(folder: str) -> Recording:
 
 
 @contextmanager
-def _users_mistakes(folder: str) -> Iterator[None]:
+def _user_errors(folder: str) -> Iterator[None]:
     try:
         yield
     except (BadRecording, BadChoices) as error:
@@ -295,7 +295,7 @@ def _live(case: Case, options: Options) -> Verdict:
     """Up to so many plays one after the other; no more once the recording is matched. Simulated
     plays choose their seeds: a live play takes as long as the recording did."""
     at_most = max(PRESELECTED_MAX, options.seeds)
-    spread = case.reference.delays_apart
+    spread = case.reference.delay_gaps
     preselected: dict[int, Examined] = {}
 
     def examine(_: int, run: Recording) -> Examined:
@@ -353,7 +353,7 @@ def _guided(case: Case, options: Options) -> Verdict:
 
 def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
     """Play choices; with a recording given, judge the run. True where there is nothing to judge."""
-    with _users_mistakes(str(file)):
+    with _user_errors(str(file)):
         choices: Choices = read_choices(file)
         script = script_from(choices, options.chosen)
     for name, run in zip(names_of(choices), choices.runs, strict=True):

@@ -14,7 +14,7 @@ from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
 from emulator.cli.tap import READY_MS, listen_at, with_host
 from emulator.scenario.errors import UserError
 from emulator.view.live.top_model import SAME, UNKNOWN, Look, views
-from emulator.view.live.watch import Lookout
+from emulator.view.live.watch import ClusterObserver
 from emulator.worlds.clients.metadata_query import MetadataQuery
 from zk.real.server import HOST, parse_address
 
@@ -51,9 +51,9 @@ def command(
     if not (as_json or sys.stdout.isatty()):
         raise UserError("isr top needs a terminal; use --json, or isr watch")
     wait_for_zookeeper(address, READY_MS)
-    with Lookout(address, MetadataQuery(), where) as lookout:
+    with ClusterObserver(address, MetadataQuery(), where) as observer:
         if as_json:
-            look = _complete_look(lookout)
+            look = _complete_look(observer)
             compared = {
                 name: [
                     {
@@ -70,15 +70,15 @@ def command(
             return
         from emulator.view.live.screen import Top
 
-        Top(lookout.look).run()
+        Top(observer.look).run()
 
 
-def _complete_look(lookout: Lookout) -> Look:
+def _complete_look(observer: ClusterObserver) -> Look:
     """The first look in which all brokers were asked, or the last one of ten seconds."""
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s:
-        look = lookout.look()
+        look = observer.look()
         if look.connected and look.brokers.keys() == look.seen.brokers.keys():
             return look
-        lookout.wait_for_news(until_s - time.monotonic())
-    return lookout.look()
+        observer.wait_for_change(until_s - time.monotonic())
+    return observer.look()

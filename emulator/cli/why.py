@@ -12,7 +12,7 @@ from emulator.runs.run_directory import find_run
 from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors
 from emulator.view.stored import open_run
-from emulator.view.why import tell_why
+from emulator.view.why import explain_version
 from emulator.view.why_text import render_why
 
 
@@ -33,7 +33,7 @@ def command(
     stored = open_run(find_run(run))
     timeline = Timeline(stored.events)
     partition, version = selectors.change(change, timeline)
-    story = tell_why(timeline, stored.header, partition, version)
+    story = explain_version(timeline, stored.header, partition, version)
     if as_json:
         print_json(story)
     else:

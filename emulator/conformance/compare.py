@@ -160,7 +160,7 @@ class Reference:
         on only when its next record is due."""
         return tolerance_ms + self._periods_ms.get(what.partition(": stall")[0], 0)
 
-    def delays_apart(self, run: Examined) -> Iterator[str]:
+    def delay_gaps(self, run: Examined) -> Iterator[str]:
         """What keeps a run alone from spanning the recorded delays: one that takes too long wants
         another that does not, and the other way round; one that it has not wants both."""
         for what, recorded_ms in self.delays.items():

@@ -248,7 +248,7 @@ def by_time(lane: list[Timed]) -> list[Timed]:
     return sorted(lane, key=lambda timed: timed[0])
 
 
-def squeezed(lane: list[Timed]) -> list[Timed]:
+def without_retries(lane: list[Timed]) -> list[Timed]:
     """Repeats in a row, of one entry or a pair, count once: how many retries is timing."""
     out: list[Timed] = []
     for timed in lane:
@@ -274,8 +274,8 @@ POINTS = {
     2: Point(notifications, as_recorded),
     3: Point(controllers_and_registrations, as_recorded),
     4: Point(control_requests, by_time),
-    5: Point(isr_decisions, squeezed),
-    6: Point(zookeeper_requests, lambda lane: squeezed(batches_sorted(lane))),
+    5: Point(isr_decisions, without_retries),
+    6: Point(zookeeper_requests, lambda lane: without_retries(batches_sorted(lane))),
 }
 AGREED = (1, 3, 4)
 REQUESTED = 6

@@ -23,7 +23,7 @@ Delays: TypeAlias = dict[str, int]
 
 def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
     watch = StopWatch()
-    watch.go_on(recording)
+    watch.add(recording)
     for lane, gaps in stalls.items():
         watch.out |= {f"{lane}: stall {i}": ms for i, ms in enumerate(gaps, 1)}
     return watch.out
@@ -42,7 +42,7 @@ class StopWatch:
         self._controller_gone: int | None = None
         self._elections = 0
 
-    def go_on(self, piece: Recording) -> None:
+    def add(self, piece: Recording) -> None:
         """What came next, all of it later than what was seen before."""
         for op in piece.transactions:
             if op.op == "create" and op.path.startswith(BROKER_IDS):

@@ -178,7 +178,7 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
     for broker, kinds in reading.missing().items():
         for kind in kinds:
             yield f"broker {broker} has no {kind}.log: {_MEANS[kind]}"
-    for broker in _strangers(reading, entries):
+    for broker in _mentioned_brokers(reading, entries):
         yield f"broker {broker} is named by others, but none of its logs is present"
     for file in reading.orphans:
         yield f"{file.name}: no line names its broker; skipped"
@@ -198,7 +198,7 @@ _MEANS = {
 }
 
 
-def _strangers(reading: Reading, entries: list[Entry]) -> list[int]:
+def _mentioned_brokers(reading: Reading, entries: list[Entry]) -> list[int]:
     """Brokers that others replicate with, obey or see alive, and those registered in ZooKeeper."""
     named = {broker_of(client) for client in owners(entries).values()}
     for account in reading.accounts.values():

@@ -45,7 +45,7 @@ def _leader_and_isr(account: Account, match: re.Match[str]) -> None:
     key = _sent_state("LeaderAndIsr", int(match["from"]), account.broker, state)
     account.causes.arrived(key, account.clock, account.at_ms)
     _answers(account, "LEADER_AND_ISR", match)
-    _saw(account, state)
+    _record_state(account, state)
 
 
 def _sent_state(request: str, sender: int, to: int, state: PartitionState) -> tuple[object, ...]:
@@ -60,7 +60,7 @@ def _answers(account: Account, request: str, match: re.Match[str]) -> None:
     account.causes.answered(key, account.clock, account.at_ms)
 
 
-def _saw(account: Account, state: PartitionState) -> None:
+def _record_state(account: Account, state: PartitionState) -> None:
     if state.zk_version >= 0:
         key = ("state", state.partition, state.zk_version)
         account.causes.seen(key, account.clock, account.at_ms)
@@ -164,7 +164,7 @@ def _cached(account: Account, match: re.Match[str]) -> None:
     state = parse_state(match["state"], _partition(match))
     account.cached(_request(match), state)
     _answers(account, "UPDATE_METADATA", match)
-    _saw(account, state)
+    _record_state(account, state)
 
 
 @sentence(
@@ -264,7 +264,7 @@ def _partition_state(account: Account, match: re.Match[str]) -> None:
         state = parse_state(
             match["state"].partition("LeaderAndIsr(")[2].removesuffix(")"), partition
         )
-        _saw(account, state)
+        _record_state(account, state)
         if state.zk_version >= 0:
             account.emit(
                 e.ControllerCacheUpdated,
@@ -303,7 +303,7 @@ def _sending_leader_and_isr(account: Account, match: re.Match[str]) -> None:
     state = parse_state(match["state"], _partition(match))
     key = _sent_state("LeaderAndIsr", account.broker, int(match["to"]), state)
     account.causes.sent(key, account.clock, account.at_ms)
-    _saw(account, state)
+    _record_state(account, state)
 
 
 @sentence(

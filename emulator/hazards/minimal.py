@@ -68,7 +68,7 @@ class Schedule:
         """The entry as it is written."""
         return f"{place.section}[{place.number}]: {self._entries[place.section][place.number]}"
 
-    def shows_it(self, places: Sequence[Place]) -> bool:
+    def reproduces(self, places: Sequence[Place]) -> bool:
         """Whether the hazard happens with these entries alone."""
         entry, cure = self._entry, self._entry.cure
         less = {
@@ -95,7 +95,7 @@ def needless(entry: Entry) -> list[str]:
     none. In words."""
     schedule = Schedule(entry)
     return [
-        schedule.words(place) for place in minimize.needless(schedule.places, schedule.shows_it)
+        schedule.words(place) for place in minimize.needless(schedule.places, schedule.reproduces)
     ]
 
 
@@ -107,6 +107,6 @@ def shortest(entry: Entry, plays_max: int = PLAYS_MAX) -> Shortest:
             if tried >= plays_max:
                 return Shortest(len(schedule.places), tried, ended=False)
             tried += 1
-            if schedule.shows_it(places):
+            if schedule.reproduces(places):
                 return Shortest(length, tried, ended=True)
     return Shortest(len(schedule.places), tried, ended=True)

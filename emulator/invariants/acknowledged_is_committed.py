@@ -39,7 +39,7 @@ class AcknowledgedIsCommitted(Invariant):
         if hw > self._committed.get(name, (-1, -1))[0]:
             self._committed[name] = hw, seq
 
-    def _is_told(self) -> bool:
+    def _logs_are_traced(self) -> bool:
         """Real Kafka logs what is appended not at all, high watermarks at DEBUG only."""
         return self._heard or bool(self.state.logs.writer)
 
@@ -48,6 +48,6 @@ class AcknowledgedIsCommitted(Invariant):
             return
         hw, seq = self._committed.get(event.partition, (0, -1))
         end = event.base_offset + event.count
-        if end > hw and self._is_told():
+        if end > hw and self._logs_are_traced():
             facts = seq, event.seq
             self.violated(AcknowledgedUncommitted(end, hw, facts=facts, partition=event.partition))

@@ -125,10 +125,10 @@ class HoldPoint:
         assert self._kernel.holds is not None
         self._hold = self._kernel.holds.caught(self._process, self._at, of, peer=self._peer)
         if self._hold is not None:
-            self._hold.behind(partial(self._goes_on, pass_on))
+            self._hold.behind(partial(self._resume_held, pass_on))
         return self._hold is not None
 
     @labelled("goes_on")
-    def _goes_on(self, pass_on: Callable[[], None]) -> None:
+    def _resume_held(self, pass_on: Callable[[], None]) -> None:
         self._hold = None
         pass_on()

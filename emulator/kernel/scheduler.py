@@ -243,7 +243,7 @@ class Process:
         self.state, self.running = "dead", False
         self._held.clear()
         # Kept referenced: garbage collection would close the coroutine and run its `finally`.
-        self.kernel.graveyard.extend(self.live_tasks)
+        self.kernel.stopped_tasks.extend(self.live_tasks)
         self.live_tasks.clear()
         if self.on_death is not None:
             self.on_death(self)
@@ -419,7 +419,7 @@ class Kernel:
         self.late_us_max = 0
         self.behind_us = 0
         """How late what is done now may be: 0 in virtual time."""
-        self.graveyard: list[Task] = []
+        self.stopped_tasks: list[Task] = []
         self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
         self.holds: HoldOrders | None = None
         self.processes: dict[str, Process] = {}
@@ -630,9 +630,9 @@ class Kernel:
         """
         self.sink.close()
         tasks = [t for process in self.processes.values() for t in process.live_tasks]
-        for task in [*tasks, *self.graveyard]:
+        for task in [*tasks, *self.stopped_tasks]:
             with suppress(AssertionError):
                 task.stop()
-        self.graveyard.clear()
+        self.stopped_tasks.clear()
         self._heap.clear()
         self._ready.clear()

@@ -149,7 +149,7 @@ class RwLock:
     async def _wait(self, task: Task, *, exclusive: bool) -> None:
         task.waiting_for = self.name
         self._queue.append((task, exclusive))
-        self._see_if_readable()
+        self._update_readable()
         # The grant makes the task the owner before it wakes: no other thread can barge in between
         # the grant and the next line.
         while not (self._writer is task if exclusive else task in self._readers):
@@ -171,7 +171,7 @@ class RwLock:
         self._writes -= 1
         if not self._writes:
             self._writer = None
-            self._see_if_readable()
+            self._update_readable()
             if self._queue:
                 self._unpark()
 
@@ -209,9 +209,9 @@ class RwLock:
             else:
                 self._readers[task] = 1
             self._kernel.make_ready(task)
-        self._see_if_readable()
+        self._update_readable()
 
-    def _see_if_readable(self) -> None:
+    def _update_readable(self) -> None:
         self.readable = self._writer is None and not (self._queue and self._queue[0][1])
 
 

@@ -220,7 +220,7 @@ def boot_plan(
     the launch, where that is known."""
     actor = f"broker-{broker}"
     if launched_us is not None:
-        latencies.took_to_boot(actor, registered_us - launched_us)
+        latencies.set_boot_time(actor, registered_us - launched_us)
 
     replica_manager_us = registered_us - latencies(replica_manager, actor)
     plan = {"replica_manager": replica_manager_us, "register": registered_us}

@@ -256,13 +256,13 @@ class Progress(msgspec.Struct, frozen=True):
     isr_changes: int
     notifications: int
     conflicts: int
-    is_told: bool = True
+    is_known: bool = True
 
     @classmethod
     def of(cls, state: TraceState, now_us: int = 0) -> Progress:
         """The figures at this moment, `now_us` by the world's clock."""
         if not state.clock.now_us:
-            return cls(now_us, 0, 0, 0, 0, is_told=False)
+            return cls(now_us, 0, 0, 0, 0, is_known=False)
         return cls(
             state.clock.since_up(state.clock.now_us),
             state.gauges.under_replicated,

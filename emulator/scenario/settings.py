@@ -73,15 +73,15 @@ def check_values(
     only_dynamic = DYNAMIC_BROKER_PROPERTIES - set(property_names())
     for key in settings:
         if key not in {*profile.defaults, *DERIVED, *only_dynamic}:
-            _blame(f"{key}: Kafka {profile.name} has no such setting", where, from_options)
+            _raise_at(f"{key}: Kafka {profile.name} has no such setting", where, from_options)
     static = {k: v for k, v in settings.items() if k not in only_dynamic}
     try:
         KafkaConfig.of(profile.values, static)
     except BadSetting as error:
-        _blame(str(error), where, from_options)
+        _raise_at(str(error), where, from_options)
 
 
-def _blame(problem: str, where: Item, from_options: Mapping[str, str]) -> None:
+def _raise_at(problem: str, where: Item, from_options: Mapping[str, str]) -> None:
     """Point at the line (or the option) of the setting that the complaint names."""
     for key, value in from_options.items():
         if key in problem:

@@ -122,14 +122,14 @@ def _check_invariants(
     cluster: Cluster, expected: frozenset[str], tolerated: frozenset[str]
 ) -> None:
     """Fail the test for violations, with their causes and the names of known hazards."""
-    from emulator.view.chains import Teller, headline
+    from emulator.view.chains import EventDescriber, headline
 
     broken = cluster.session.listeners.broken()
     others = [one for one in broken if one.invariant not in expected | tolerated]
     if others:
-        teller, lines = Teller(cluster.events), []
+        describer, lines = EventDescriber(cluster.events), []
         for one in others:
-            lines += ["".join(headline(one)), *(f"    {line}" for line in teller.story(one))]
+            lines += ["".join(headline(one)), *(f"    {line}" for line in describer.story(one))]
         pytest.fail("\n".join(lines), pytrace=False)
     if unreached := cluster.unreached:
         places = "; ".join(held.words for held in unreached)

@@ -14,7 +14,7 @@ from emulator.trace.events import AnyEvent
 from emulator.trace.state import actions
 from emulator.trace.state.partitions import State
 from emulator.trace.state.timeline import Timeline
-from emulator.view.telling import ids
+from emulator.view.event_text import ids
 
 LOOKING = "BrokerChange"
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.timeline import Timeline
-from emulator.view.telling import Scene, scene
+from emulator.view.event_text import Scene, scene
 from emulator.view.wording import describe_event
 
 
@@ -44,7 +44,7 @@ def headline(one: Broken) -> tuple[str, str]:
     return f"{one.invariant}{about}: {one.text}", hazard
 
 
-class Teller:
+class EventDescriber:
     """Puts single events of one trace into words."""
 
     def __init__(self, events: Sequence[AnyEvent]) -> None:

@@ -22,7 +22,7 @@ from emulator.view.describe import (
     Replica,
     View,
 )
-from emulator.view.telling import span
+from emulator.view.event_text import span
 
 IN_FULL = 6
 """So many partitions are shown with all their views; of more, only those that somebody has

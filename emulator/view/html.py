@@ -23,7 +23,7 @@ from emulator.trace.state.actions import faults
 from emulator.trace.state.spans import Known
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
-from emulator.view.telling import (
+from emulator.view.event_text import (
     CLIENTS,
     CONTROLLER,
     ZOOKEEPER,

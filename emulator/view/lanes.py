@@ -21,8 +21,8 @@ from emulator.trace.state.spans import Interval, merged
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
 from emulator.view.canvas import Canvas, wrapped
+from emulator.view.event_text import CLIENTS, CONTROLLER, ZOOKEEPER
 from emulator.view.rows import Cell, Choice, Row, lanes_of, rows
-from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
 
 STYLES = {
     "shrink": "bold yellow",

@@ -12,9 +12,9 @@ from rich.text import Text
 
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.timeline import Timeline
+from emulator.view.event_text import CLIENTS
 from emulator.view.lanes import HEADER_EVERY, NARROWEST, TIME, Lanes, gutters_of
 from emulator.view.rows import Choice, lanes_of, rows
-from emulator.view.telling import CLIENTS
 
 DETAILS = 24
 """Of a moment with so few details each is a row: a short look shows everything."""

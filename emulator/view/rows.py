@@ -17,7 +17,7 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
-from emulator.view.telling import (
+from emulator.view.event_text import (
     CLIENTS,
     CONTROLLER,
     ZOOKEEPER,
@@ -120,7 +120,7 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
     return _without_bursts(out)
 
 
-def tells_a_story(timeline: Timeline) -> bool:
+def has_story(timeline: Timeline) -> bool:
     """Whether any event is always shown."""
     on = scene(timeline)
     return any(describe_event(event, on).level is Level.STORY for event in timeline.events)

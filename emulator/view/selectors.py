@@ -11,7 +11,7 @@ import re
 
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import TopicPartition
-from emulator.view.telling import CLIENTS, CONTROLLER, ZOOKEEPER
+from emulator.view.event_text import CLIENTS, CONTROLLER, ZOOKEEPER
 
 _UNITS = {"": 1_000_000, "us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
 _TIME = re.compile(r"(-?\d+(?:\.\d+)?)\s*(us|ms|s|min|)")

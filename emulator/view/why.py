@@ -145,7 +145,9 @@ class Story(msgspec.Struct, kw_only=True):
     reason: str = ""
 
 
-def tell_why(timeline: Timeline, header: Header, partition: TopicPartition, version: int) -> Story:
+def explain_version(
+    timeline: Timeline, header: Header, partition: TopicPartition, version: int
+) -> Story:
     """The story of the write that made `version` of the partition's state; NoSuchChange when
     there is none.
     """

@@ -12,8 +12,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from emulator.view.event_text import exact_span, ids, seconds, span
 from emulator.view.lanes import STYLES
-from emulator.view.telling import exact_span, ids, seconds, span
 from emulator.view.why import AT_LAST_MS, LAG, MESSAGES, QUIET_MS, TICK_MS, Follower, Shown, Story
 from emulator.view.wording import node
 

@@ -15,30 +15,30 @@ from emulator.trace.state import actions
 from emulator.trace.state.notifications import notified_partitions
 from emulator.trace.state.partitions import applied_ops, state_partition
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
-from emulator.view.telling import (
+from emulator.view.event_text import (
     BAD_VERSION,
     CLIENTS,
     CODES,
     CONTROLLER,
-    TELLERS,
+    DESCRIBERS,
     ZOOKEEPER,
     EventText,
     Level,
     Scene,
+    describes,
     exact_span,
     fields_of,
     ids,
     lane_of,
     span,
-    tells,
 )
 
 
 def describe_event(event: AnyEvent, on: Scene) -> EventText:
     """Describe an event; a kind without a function of its own gets its name and fields."""
-    teller = TELLERS.get(type(event))
-    if teller is not None:
-        return teller(event, on)
+    describer = DESCRIBERS.get(type(event))
+    if describer is not None:
+        return describer(event, on)
     return EventText(
         event, lane_of(event), event.kind.replace("_", " "), fields_of(event), Level.DETAIL
     )
@@ -47,7 +47,7 @@ def describe_event(event: AnyEvent, on: Scene) -> EventText:
 # -- the world -------------------------------------------------------------------------------------
 
 
-@tells(e.ActionApplied)
+@describes(e.ActionApplied)
 def _action(event: e.ActionApplied, on: Scene) -> EventText:
     lane = actions.lane_of(event)
     tone = "fault" if lane else "life"
@@ -55,7 +55,7 @@ def _action(event: e.ActionApplied, on: Scene) -> EventText:
     return EventText(event, lane, actions.describe(event), "", level, tone)
 
 
-@tells(e.ActionReturned)
+@describes(e.ActionReturned)
 def _returned(event: e.ActionReturned, on: Scene) -> EventText:
     level = Level.TRAFFIC if event.result == "NONE" else Level.STORY
     return EventText(
@@ -63,25 +63,27 @@ def _returned(event: e.ActionReturned, on: Scene) -> EventText:
     )
 
 
-@tells(e.Parked)
+@describes(e.Parked)
 def _parked(event: e.Parked, on: Scene) -> EventText:
     what = " ".join(filter(None, (event.of or event.at, event.which)))
     to = f" to {event.peer}" if event.peer else ""
     return EventText(
-        event, on.asker(event), f"held: {what}{to}", f"at {event.at}", Level.STORY, "fault"
+        event, on.requester(event), f"held: {what}{to}", f"at {event.at}", Level.STORY, "fault"
     )
 
 
 # -- ZooKeeper -------------------------------------------------------------------------------------
 
 
-@tells(e.ZkSent)
+@describes(e.ZkSent)
 def _zk_sent(event: e.ZkSent, on: Scene) -> EventText:
     expects = f" expecting v{event.version}" if event.version >= 0 else ""
-    return EventText(event, on.asker(event), f"{event.op} {event.path}{expects}", "", Level.TRAFFIC)
+    return EventText(
+        event, on.requester(event), f"{event.op} {event.path}{expects}", "", Level.TRAFFIC
+    )
 
 
-@tells(e.ZkReply)
+@describes(e.ZkReply)
 def _zk_reply(event: e.ZkReply, on: Scene) -> EventText:
     took = f"after {span(event.elapsed_us)}"
     name = CODES.get(event.code, str(event.code))
@@ -95,26 +97,28 @@ def _zk_reply(event: e.ZkReply, on: Scene) -> EventText:
                 numbers.insert(0, f"expected v{at.version}")
                 break
             at = on.by_seq.get(at.cause) if at is not None else None
-        truth = on.timeline.truth_at(partition, event.t) if partition is not None else None
+        truth = (
+            on.timeline.zookeeper_state_at(partition, event.t) if partition is not None else None
+        )
         text = f"{name}, have {truth.version}" if truth is not None else name
-        source = on.asker(event)
+        source = on.requester(event)
         return EventText(event, ZOOKEEPER, text, ", ".join(numbers), tone="refused", source=source)
     lost = event.code in (-4, -112)
     text = f"{event.op} {event.path}: {'ok' if event.code == 0 else name}"
     level, tone = (Level.STORY, "refused") if lost else (Level.TRAFFIC, "plain")
-    return EventText(event, on.asker(event), text, took, level, tone)
+    return EventText(event, on.requester(event), text, took, level, tone)
 
 
-@tells(e.ZkRequest)
+@describes(e.ZkRequest)
 def _zk_request(event: e.ZkRequest, on: Scene) -> EventText:
     watch = " with watch" if event.watch else ""
     text = f"{event.op} {event.path or ''}{watch}"
-    return EventText(event, on.asker(event), text, "", Level.TRAFFIC, source="")
+    return EventText(event, on.requester(event), text, "", Level.TRAFFIC, source="")
 
 
-@tells(e.ZkTransaction)
+@describes(e.ZkTransaction)
 def _zk_transaction(event: e.ZkTransaction, on: Scene) -> EventText:
-    text = EventText(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.asker(event))
+    text = EventText(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.requester(event))
     if event.op in ("createSession", "closeSession"):
         # An expired session differs from a closed one: no request caused its end. Sessions that
         # belong to no broker are the emulator's own, for setup.
@@ -172,13 +176,13 @@ def _state_written(
     return f"{name}{step}{leader} {ids(write.isr)}"
 
 
-@tells(e.ZkWatchFired)
+@describes(e.ZkWatchFired)
 def _watch(event: e.ZkWatchFired, on: Scene) -> EventText:
     text = f"watch: {event.type} {event.path}"
     return EventText(event, lane_of(event), text, "", Level.TRAFFIC, source=ZOOKEEPER)
 
 
-@tells(e.ZkSessionState)
+@describes(e.ZkSessionState)
 def _session_state(event: e.ZkSessionState, on: Scene) -> EventText:
     news = {
         "Disconnected": "disconnected from ZooKeeper",
@@ -189,7 +193,7 @@ def _session_state(event: e.ZkSessionState, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, "", level, tone)
 
 
-@tells(e.ZnodeMalformed)
+@describes(e.ZnodeMalformed)
 def _malformed(event: e.ZnodeMalformed, on: Scene) -> EventText:
     text = f"cannot read {event.path}"
     return EventText(event, lane_of(event), text, f"{event.field}: {event.problem}", tone="refused")
@@ -198,45 +202,45 @@ def _malformed(event: e.ZnodeMalformed, on: Scene) -> EventText:
 # -- a broker's life -------------------------------------------------------------------------------
 
 
-@tells(e.BrokerStarting)
+@describes(e.BrokerStarting)
 def _starting(event: e.BrokerStarting, on: Scene) -> EventText:
     return EventText(event, lane_of(event), "starts", f"Kafka {event.profile}", tone="life")
 
 
-@tells(e.BrokerRegistered)
+@describes(e.BrokerRegistered)
 def _registered(event: e.BrokerRegistered, on: Scene) -> EventText:
     text = f"registered, broker epoch {event.broker_epoch}"
     return EventText(event, lane_of(event), text, "", Level.DETAIL, "life")
 
 
-@tells(e.ThreadFailed)
+@describes(e.ThreadFailed)
 def _thread_failed(event: e.ThreadFailed, on: Scene) -> EventText:
     return EventText(event, lane_of(event), event.what, event.error, tone="refused")
 
 
-@tells(e.BrokerStarted)
+@describes(e.BrokerStarted)
 def _is_up(event: e.BrokerStarted, on: Scene) -> EventText:
     return EventText(event, lane_of(event), "is up", tone="life")
 
 
-@tells(e.BrokerHalted)
+@describes(e.BrokerHalted)
 def _halted(event: e.BrokerHalted, on: Scene) -> EventText:
     return EventText(event, lane_of(event), "halts", event.reason, tone="refused")
 
 
-@tells(e.ProcessStateChanged)
+@describes(e.ProcessStateChanged)
 def _process(event: e.ProcessStateChanged, on: Scene) -> EventText:
     return EventText(event, lane_of(event), f"process {event.state}", "", Level.TRAFFIC, "life")
 
 
-@tells(e.LogDirFailed)
+@describes(e.LogDirFailed)
 def _log_dir_failed(event: e.LogDirFailed, on: Scene) -> EventText:
     gone = ", ".join(map(str, event.partitions)) or "no partitions"
     text = f"log directory {event.directory} is offline"
     return EventText(event, lane_of(event), text, gone, tone="refused")
 
 
-@tells(e.BrokerExited)
+@describes(e.BrokerExited)
 def _exited(event: e.BrokerExited, on: Scene) -> EventText:
     return EventText(event, lane_of(event), "has stopped", tone="life")
 
@@ -244,27 +248,27 @@ def _exited(event: e.BrokerExited, on: Scene) -> EventText:
 # -- the leader ------------------------------------------------------------------------------------
 
 
-@tells(e.RecordsAppended)
+@describes(e.RecordsAppended)
 def _appended(event: e.RecordsAppended, on: Scene) -> EventText:
     count = event.leo - event.base_offset
     text = f"{on.name(event.partition)}+{count} record{'s' * (count != 1)}, LEO {event.leo}"
     return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
-@tells(e.FollowerStateUpdated)
+@describes(e.FollowerStateUpdated)
 def _follower(event: e.FollowerStateUpdated, on: Scene) -> EventText:
     name = on.name(event.partition)
     text = f"{name}sees {event.replica} at {event.leo} of {event.leader_leo}"
     return EventText(event, lane_of(event), text, "", Level.DETAIL, source=str(event.replica))
 
 
-@tells(e.HwAdvanced)
+@describes(e.HwAdvanced)
 def _hw(event: e.HwAdvanced, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}HW {event.hw}, LEO {event.leo}"
     return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
-@tells(e.IsrUpdateStarted)
+@describes(e.IsrUpdateStarted)
 def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}{event.change}s {ids(event.from_isr)} → {ids(event.to_isr)}"
     late = [
@@ -275,28 +279,28 @@ def _isr_started(event: e.IsrUpdateStarted, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, "; ".join(late), tone=event.change)
 
 
-@tells(e.IsrUpdated)
+@describes(e.IsrUpdated)
 def _isr_updated(event: e.IsrUpdated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}has {ids(event.isr)} at v{event.zk_version}"
     return EventText(event, lane_of(event), text, "", Level.STORY, "write", ZOOKEEPER)
 
 
-@tells(e.IsrUpdateRejected)
+@describes(e.IsrUpdateRejected)
 def _isr_rejected(event: e.IsrUpdateRejected, on: Scene) -> EventText:
-    truth = on.timeline.truth_at(event.partition, event.t)
+    truth = on.timeline.zookeeper_state_at(event.partition, event.t)
     have = f", ZooKeeper has v{truth.version}" if truth is not None else ""
     text = f"{on.name(event.partition)}{event.change} refused"
     numbers = f"cached v{event.cached_zk_version}{have}: keeps its old ISR"
     return EventText(event, lane_of(event), text, numbers, tone="refused")
 
 
-@tells(e.ControllerShrinkCounted)
-def _told_shrink(event: e.ControllerShrinkCounted, on: Scene) -> EventText:
+@describes(e.ControllerShrinkCounted)
+def _controller_shrink_counted(event: e.ControllerShrinkCounted, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}applies the controller's shrink to {ids(event.isr)}"
     return EventText(event, lane_of(event), text)
 
 
-@tells(e.IsrChangeHeld)
+@describes(e.IsrChangeHeld)
 def _held(event: e.IsrChangeHeld, on: Scene) -> EventText:
     of = "" if on.only else f" of {on.names(event.pending)}"
     numbers = f"quiet for {span(event.quiet_ms * 1000)} of 5 s"
@@ -304,7 +308,7 @@ def _held(event: e.IsrChangeHeld, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, numbers, Level.STORY, "notice")
 
 
-@tells(e.IsrChangeNotified)
+@describes(e.IsrChangeNotified)
 def _notified(event: e.IsrChangeNotified, on: Scene) -> EventText:
     rule = f"quiet for {span(event.quiet_ms * 1000)}"
     if event.quiet_ms <= 5000:
@@ -317,13 +321,13 @@ def _notified(event: e.IsrChangeNotified, on: Scene) -> EventText:
 # -- an ISR on its way through the controller (AlterIsr) ------------------------------------------
 
 
-@tells(e.AlterIsrProposed)
+@describes(e.AlterIsrProposed)
 def _proposed(event: e.AlterIsrProposed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}proposes {ids(event.isr)} in place of v{event.zk_version}"
     return EventText(event, lane_of(event), text, event.pending, Level.DETAIL, "notice")
 
 
-@tells(e.AlterIsrSent)
+@describes(e.AlterIsrSent)
 def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> EventText:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     of = "" if on.only else f" for {on.names(event.partitions)}"
@@ -333,7 +337,7 @@ def _alter_isr_sent(event: e.AlterIsrSent, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, many, Level.STORY, tone)
 
 
-@tells(e.AlterIsrDecided)
+@describes(e.AlterIsrDecided)
 def _decided(event: e.AlterIsrDecided, on: Scene) -> EventText:
     name, source = on.name(event.partition), str(event.sender)
     if event.error == "NONE":
@@ -343,7 +347,7 @@ def _decided(event: e.AlterIsrDecided, on: Scene) -> EventText:
     return EventText(event, CONTROLLER, text, event.error, Level.STORY, "refused", source)
 
 
-@tells(e.AlterIsrRefused)
+@describes(e.AlterIsrRefused)
 def _alter_isr_refused(event: e.AlterIsrRefused, on: Scene) -> EventText:
     of = "" if on.only else f" for {on.names(event.partitions)}"
     text = f"broker {event.broker} refuses AlterIsr from broker {event.sender}{of}"
@@ -352,7 +356,7 @@ def _alter_isr_refused(event: e.AlterIsrRefused, on: Scene) -> EventText:
     )
 
 
-@tells(e.AlterIsrFailed)
+@describes(e.AlterIsrFailed)
 def _failed(event: e.AlterIsrFailed, on: Scene) -> EventText:
     reason = event.error if event.error != "NONE" else "stale response"
     text = f"{on.name(event.partition)}{event.change} failed: {reason}"
@@ -362,40 +366,40 @@ def _failed(event: e.AlterIsrFailed, on: Scene) -> EventText:
 # -- the follower ----------------------------------------------------------------------------------
 
 
-@tells(e.FetchSent)
+@describes(e.FetchSent)
 def _fetch(event: e.FetchSent, on: Scene) -> EventText:
     where = " ".join(f"{on.name(o.partition)}from {o.offset}" for o in event.offsets[:2])
     level = Level.DETAIL if event.offsets else Level.TRAFFIC
     return EventText(event, lane_of(event), f"fetches {where or '(nothing new)'}", "", level)
 
 
-@tells(e.FetcherStarted)
+@describes(e.FetcherStarted)
 def _fetcher_started(event: e.FetcherStarted, on: Scene) -> EventText:
     text = f"fetcher {event.fetcher_id} to broker {event.leader} starts"
     return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
-@tells(e.FetcherStopped)
+@describes(e.FetcherStopped)
 def _fetcher_stopped(event: e.FetcherStopped, on: Scene) -> EventText:
     text = f"fetcher {event.fetcher_id} to broker {event.leader} ends"
     return EventText(event, lane_of(event), text, "", Level.DETAIL)
 
 
-@tells(e.PartitionDelayed)
+@describes(e.PartitionDelayed)
 def _delayed(event: e.PartitionDelayed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}delayed for {span(event.delay_ms * 1000)}: {event.reason}"
     return EventText(event, lane_of(event), text, "", Level.DETAIL, "refused")
 
 
-@tells(e.PartitionMarkedFailed)
+@describes(e.PartitionMarkedFailed)
 def _marked_failed(event: e.PartitionMarkedFailed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}is marked as failed: {event.reason}"
-    # Fenced it is at nearly every change of a leader, and the LeaderAndIsr is on its way.
+    # Followers are fenced at nearly every change of leader, before the LeaderAndIsr arrives.
     level = Level.DETAIL if event.reason == "FENCED_LEADER_EPOCH" else Level.STORY
     return EventText(event, lane_of(event), text, "", level, "refused")
 
 
-@tells(e.LogTruncated)
+@describes(e.LogTruncated)
 def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}truncates {event.from_leo} → {event.to_offset}"
     level = Level.STORY if event.to_offset < event.from_leo else Level.DETAIL
@@ -405,13 +409,13 @@ def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
 # -- control requests ------------------------------------------------------------------------------
 
 
-@tells(e.LeaderAndIsr)
+@describes(e.LeaderAndIsr)
 def _leader_and_isr(event: e.LeaderAndIsr, on: Scene) -> EventText:
     text = f"LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
     return EventText(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
 
 
-@tells(e.LeaderAndIsrIgnored)
+@describes(e.LeaderAndIsrIgnored)
 def _leader_and_isr_ignored(event: e.LeaderAndIsrIgnored, on: Scene) -> EventText:
     text = f"ignores LeaderAndIsr {on.name(event.state.partition)}{_state(event.state)}"
     return EventText(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
@@ -421,31 +425,31 @@ def _state(state: PartitionState) -> str:
     return f"leader {state.leader} epoch {state.leader_epoch} {ids(state.isr)} v{state.zk_version}"
 
 
-@tells(e.StopReplica)
+@describes(e.StopReplica)
 def _stop(event: e.StopReplica, on: Scene) -> EventText:
     text = f"StopReplica {on.name(event.partition)}{'and delete' if event.delete else ''}".rstrip()
     return EventText(event, lane_of(event), text, "", Level.STORY, "life", CONTROLLER)
 
 
-@tells(e.StopReplicaIgnored)
+@describes(e.StopReplicaIgnored)
 def _stop_ignored(event: e.StopReplicaIgnored, on: Scene) -> EventText:
     text = f"ignores StopReplica {on.name(event.partition)}".rstrip()
     return EventText(event, lane_of(event), text, event.error, Level.STORY, "refused", CONTROLLER)
 
 
-@tells(e.BecomesLeader)
+@describes(e.BecomesLeader)
 def _leads(event: e.BecomesLeader, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}leads, epoch {event.leader_epoch}"
     return EventText(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
 
 
-@tells(e.BecomesFollower)
+@describes(e.BecomesFollower)
 def _follows(event: e.BecomesFollower, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}follows {event.leader}, epoch {event.leader_epoch}"
     return EventText(event, lane_of(event), text, f"LEO {event.leo}, HW {event.hw}", tone="life")
 
 
-@tells(e.MetadataCacheUpdated)
+@describes(e.MetadataCacheUpdated)
 def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> EventText:
     text = EventText(event, lane_of(event), "", "", Level.STORY, "metadata", CONTROLLER)
     news = [one for state in event.states for one in _news(event, state, on)]
@@ -469,7 +473,7 @@ def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> EventText:
     return text
 
 
-class News(NamedTuple):
+class CacheChange(NamedTuple):
     """What is new to a cache: version `before` (-1: none), versions skipped, how long the old
     one was stale.
     """
@@ -489,7 +493,7 @@ def versions(numbers: tuple[int, ...]) -> str:
     return " and ".join(f"v{number}" for number in numbers)
 
 
-def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> list[News]:
+def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> list[CacheChange]:
     if on.only not in (None, state.partition):
         return []
     spans = on.timeline.state.metadata.spans(event.broker, state.partition)
@@ -498,16 +502,16 @@ def _news(event: e.MetadataCacheUpdated, state: PartitionState, on: Scene) -> li
         return []
     before = spans[place - 1] if place and spans[place - 1].seq_to == event.seq else None
     if before is None:
-        return [News(state.partition, state.isr, state.zk_version, -1, (), 0)]
+        return [CacheChange(state.partition, state.isr, state.zk_version, -1, (), 0)]
     stale = [
         s for s in on.timeline.state.staleness.of_entry(event.broker, before) if s.to_us == event.t
     ]
     missed = tuple(v for s in stale for v in s.missed if v != state.zk_version)
     late = stale[0].to_us - stale[0].from_us if stale else 0
-    return [News(state.partition, state.isr, state.zk_version, before.version, missed, late)]
+    return [CacheChange(state.partition, state.isr, state.zk_version, before.version, missed, late)]
 
 
-@tells(e.ControlRequestRefused)
+@describes(e.ControlRequestRefused)
 def _refused(event: e.ControlRequestRefused, on: Scene) -> EventText:
     text = f"refuses {event.request}: {event.error}"
     numbers = f"from {event.sender}, controller epoch {event.sender_epoch}"
@@ -517,25 +521,25 @@ def _refused(event: e.ControlRequestRefused, on: Scene) -> EventText:
 # -- the controller --------------------------------------------------------------------------------
 
 
-@tells(e.ControllerElected)
+@describes(e.ControllerElected)
 def _elected(event: e.ControllerElected, on: Scene) -> EventText:
     text = f"broker {event.broker} is controller, epoch {event.controller_epoch}"
     return EventText(event, CONTROLLER, text, "", Level.STORY, "life")
 
 
-@tells(e.ControllerResigned)
+@describes(e.ControllerResigned)
 def _resigned(event: e.ControllerResigned, on: Scene) -> EventText:
     text = f"broker {event.broker} resigns, epoch {event.controller_epoch}"
     return EventText(event, CONTROLLER, text, "", Level.STORY, "refused")
 
 
-@tells(e.ControllerEventQueued)
+@describes(e.ControllerEventQueued)
 def _queued(event: e.ControllerEventQueued, on: Scene) -> EventText:
     text = f"{event.event} queued behind {event.behind}"
     return EventText(event, CONTROLLER, text, "", Level.TRAFFIC)
 
 
-@tells(e.ControllerEventProcessed)
+@describes(e.ControllerEventProcessed)
 def _processed(event: e.ControllerEventProcessed, on: Scene) -> EventText:
     text = f"{event.event} done"
     numbers = f"waited {span(event.queued_us)}, took {span(event.took_us)}"
@@ -543,20 +547,20 @@ def _processed(event: e.ControllerEventProcessed, on: Scene) -> EventText:
     return EventText(event, CONTROLLER, text, numbers, Level.STORY if slow else Level.TRAFFIC)
 
 
-@tells(e.ControllerCacheUpdated)
+@describes(e.ControllerCacheUpdated)
 def _controller_cache(event: e.ControllerCacheUpdated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}reads {ids(event.isr)} v{event.zk_version}"
     return EventText(event, CONTROLLER, text, event.why, Level.STORY, "metadata")
 
 
-@tells(e.BrokerChange)
+@describes(e.BrokerChange)
 def _broker_change(event: e.BrokerChange, on: Scene) -> EventText:
     changes = (("new", event.added), ("dead", event.deleted), ("bounced", event.bounced))
     text = ", ".join(f"{what} {ids(who)}" for what, who in changes if who) or "no change"
     return EventText(event, CONTROLLER, f"brokers: {text}", f"live {ids(event.live)}", tone="life")
 
 
-@tells(e.PartitionStateChanged)
+@describes(e.PartitionStateChanged)
 def _partition_state(event: e.PartitionStateChanged, on: Scene) -> EventText:
     steps = (
         f"{event.from_state.removesuffix('Partition')} → {event.to_state.removesuffix('Partition')}"
@@ -565,20 +569,20 @@ def _partition_state(event: e.PartitionStateChanged, on: Scene) -> EventText:
     return EventText(event, CONTROLLER, f"{on.name(event.partition)}{steps}", "", level)
 
 
-@tells(e.ReplicaStateChanged)
+@describes(e.ReplicaStateChanged)
 def _replica_state(event: e.ReplicaStateChanged, on: Scene) -> EventText:
     steps = f"{event.from_state.removesuffix('Replica')} → {event.to_state.removesuffix('Replica')}"
     text = f"{on.name(event.partition)}replica {event.replica} {steps}"
     return EventText(event, CONTROLLER, text, "", Level.TRAFFIC)
 
 
-@tells(e.ReplicasOffline)
+@describes(e.ReplicasOffline)
 def _replicas_offline(event: e.ReplicasOffline, on: Scene) -> EventText:
     named = ", ".join(map(str, event.partitions))
     return EventText(event, CONTROLLER, f"replicas of {event.replica} are offline", named)
 
 
-@tells(e.ControlRequestSent)
+@describes(e.ControlRequestSent)
 def _sent(event: e.ControlRequestSent, on: Scene) -> EventText:
     again = f", attempt {event.attempt}" if event.attempt > 1 else ""
     level = Level.STORY if event.attempt > 1 else Level.TRAFFIC
@@ -586,7 +590,7 @@ def _sent(event: e.ControlRequestSent, on: Scene) -> EventText:
     return EventText(event, CONTROLLER, text, "", level, "refused" if again else "plain")
 
 
-@tells(e.IsrChangeCleared)
+@describes(e.IsrChangeCleared)
 def _cleared(event: e.IsrChangeCleared, on: Scene) -> EventText:
     text = f"{len(event.paths)} notification{'s' * (len(event.paths) != 1)} deleted"
     return EventText(event, CONTROLLER, text, "", Level.TRAFFIC, "notice")
@@ -595,7 +599,7 @@ def _cleared(event: e.IsrChangeCleared, on: Scene) -> EventText:
 # -- clients ---------------------------------------------------------------------------------------
 
 
-@tells(e.RecordsProduced)
+@describes(e.RecordsProduced)
 def _produced(event: e.RecordsProduced, on: Scene) -> EventText:
     good = event.result == "ok"
     what = f"{event.count} record{'s' * (event.count != 1)}"
@@ -605,7 +609,7 @@ def _produced(event: e.RecordsProduced, on: Scene) -> EventText:
     return EventText(event, CLIENTS, text, f"acks {event.acks}", level, tone)
 
 
-@tells(e.RecordsConsumed)
+@describes(e.RecordsConsumed)
 def _consumed(event: e.RecordsConsumed, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}reads {event.from_offset} to {event.to_offset}"
     return EventText(event, CLIENTS, text, f"HW {event.hw}", Level.DETAIL)

@@ -447,7 +447,7 @@ class Latencies:
             speed = self._speeds[actor] = self("speed", actor) * isqrt(pace * _USUAL) // _USUAL
         return speed
 
-    def took_to_boot(self, actor: str, us: int) -> None:
+    def set_boot_time(self, actor: str, us: int) -> None:
         """A process's boot takes this long (a recording says so): so slow is the machine."""
         self._paces[actor] = pace_of(us)
         self._speeds.pop(actor, None)

@@ -80,7 +80,7 @@ class LiveWorld:
         self._opened: list[tuple[Session, str]] = []
         whose = self._client_of
         observer = TracingObserver(self.kernel, whose)
-        self.causes = LiveCauses(self.kernel, observer, whose, self._catch_up_with_the_wire)
+        self.causes = LiveCauses(self.kernel, observer, whose, self._read_tap_events)
         times = ClientTimes().divided_by(time_scale)
         self._service = KazooService(self._address, times, self.kernel.soon)
         self._sessions_of: Service = self._service
@@ -113,7 +113,7 @@ class LiveWorld:
             self._one_stream,
         )
 
-    def _catch_up_with_the_wire(self) -> None:
+    def _read_tap_events(self) -> None:
         """What the taps have passed on is on the trace: their thread tells it right after."""
         self._taps.run(lambda: None)
         for action in self.clock.inbox():
@@ -141,7 +141,7 @@ class LiveWorld:
             ensure_chroot(self._address)
             self._check_session_timeout()
             self.clock.begin()
-            self._look_after_the_server()
+            self._check_server()
         except BaseException:
             self.close()
             raise
@@ -161,12 +161,12 @@ class LiveWorld:
         scaled_ms = int(self._setting("zookeeper.session.timeout.ms")) // self._time_scale
         require_session_timeout(self._address, scaled_ms)
 
-    def _look_after_the_server(self) -> None:
+    def _check_server(self) -> None:
         """A server that has ended although no action stopped it (a full disk) ends the run."""
         if self.server is not None:
             self.server.require_alive()
             lane = self.kernel.world.lane("world")
-            lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._look_after_the_server)
+            lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._check_server)
 
     def _setting(self, key: str) -> str:
         return self.scenario.settings.get(key, self.scenario.running().values[key])

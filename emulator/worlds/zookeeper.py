@@ -72,11 +72,11 @@ class ModelledZooKeeper:
         self._booting: Timer | None = None
 
     @property
-    def _is_there(self) -> bool:
+    def _is_present(self) -> bool:
         return self._ensemble.is_up or self._booting is not None
 
     def pause(self, server: str) -> None:
-        if self._is_there:
+        if self._is_present:
             self._process.pause()
 
     def resume(self, server: str) -> None:
@@ -91,7 +91,7 @@ class ModelledZooKeeper:
         self._process.resume()
 
     def start(self, server: str) -> None:
-        if not self._is_there:
+        if not self._is_present:
             self._boot("zk_start", self._load)
 
     def _boot(self, purpose: str, then: Callable[[], None]) -> None:

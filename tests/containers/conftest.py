@@ -19,7 +19,7 @@ import pytest
 import tenacity
 from kazoo.client import KazooClient
 
-from emulator.view.live.watch import Lookout
+from emulator.view.live.watch import ClusterObserver
 from emulator.worlds.clients.metadata_query import MetadataQuery
 from tests.command import Isr
 from zk.real.server import parse_address, reserve
@@ -79,7 +79,7 @@ class Compose:
         command = ["docker", "compose"] if has_plugin.returncode == 0 else [classic]
         self._words = [*command, "-p", PROJECT, *options]
         self.engine: Any = engine()
-        self.lookout: Lookout
+        self.observer: ClusterObserver
 
     def __call__(self, *words: str) -> str:
         """What it printed. Its own progress goes to standard error."""
@@ -179,7 +179,7 @@ def compose() -> Iterator[Compose]:
         made("up", "-d", "--no-build")
         for service in ("zookeeper", "broker-1", "broker-2", "broker-3"):
             eventually(lambda service=service: _is_healthy(made.container(service)))
-        with Lookout(parse_address(AT_ZOOKEEPER), MetadataQuery()) as made.lookout:
+        with ClusterObserver(parse_address(AT_ZOOKEEPER), MetadataQuery()) as made.observer:
             yield made
     finally:
         made("down", "--volumes", "--remove-orphans", "--timeout", "5")

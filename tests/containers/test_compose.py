@@ -47,7 +47,7 @@ def orders(compose: Compose) -> None:
 
 def _state(compose: Compose, partition: str) -> SeenState:
     """As ZooKeeper has it."""
-    state = compose.lookout.look().seen.partitions[partition].state
+    state = compose.observer.look().seen.partitions[partition].state
     assert state is not None
     return state
 

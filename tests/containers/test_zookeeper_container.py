@@ -65,7 +65,7 @@ def test_killed_and_launched_again_it_has_its_data_and_its_address() -> None:
         ensure_chroot(own)
         before = said(server, "srvr")
         server.stop()
-        assert not server.is_there
+        assert not server.is_started
         server.launch()
         wait_until_ready(server.address, SERVES_TIMEOUT_MS)
         after = said(server, "srvr")

@@ -85,7 +85,7 @@ class Controlling(Playbook):
         for handler in controller._child_handlers:
             self.client.register_child_handler(handler)
         self.client.register_change_handler(controller._controller_handler)
-        self.run(controller.machinery.channels.startup([where(b) for b in live]))
+        self.run(controller.parts.channels.startup([where(b) for b in live]))
 
 
 def where(broker: int) -> LiveBroker:

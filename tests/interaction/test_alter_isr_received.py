@@ -109,7 +109,7 @@ def test_the_update_metadata_is_queued_before_the_answer() -> None:
     with receiving(LED_BY_2) as play:
         queued: list[list[int]] = []
         request = AlterIsrRequest(2, 102, (asked(2, 1, 3),))
-        threads = play.controller.machinery.channels.threads
+        threads = play.controller.parts.channels.threads
 
         def answered(_: AlterIsrResponse) -> None:
             queued.append([broker for broker, thread in threads.items() if len(thread.queue)])

@@ -83,7 +83,7 @@ def test_what_was_sent_and_not_answered_goes_out_again() -> None:
         )
 
 
-def test_a_call_back_that_fails_leaves_those_behind_it_to_the_next_request() -> None:
+def test_a_callback_that_fails_leaves_those_behind_it_to_the_next_request() -> None:
     with both_asked() as play:
         unknown = Errors.UNKNOWN_SERVER_ERROR
         play >> answer(refused(unknown), altered(1, 2, 3, partition=ORDERS_1))

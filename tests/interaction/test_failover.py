@@ -374,7 +374,7 @@ def test_a_controller_that_sees_another_one_resigns_and_is_deaf_from_then_on() -
         )
         context = play.controller.context
         assert (context.epoch, context.leadership, context.live_brokers) == (0, {}, {})
-        assert play.controller.machinery.channels.threads == {}
+        assert play.controller.parts.channels.threads == {}
         play >> watch(CREATED, "/isr_change_notification")
 
 

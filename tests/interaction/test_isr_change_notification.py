@@ -47,7 +47,7 @@ def queued_before_the_delete(play: Controlling) -> list[int]:
     """Brokers whose send thread had the request in its queue when the delete went out."""
     return [
         broker
-        for broker, thread in play.controller.machinery.channels.threads.items()
+        for broker, thread in play.controller.parts.channels.threads.items()
         if len(thread.queue)
     ]
 

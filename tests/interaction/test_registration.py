@@ -250,7 +250,7 @@ def test_requests_wait_while_a_new_session_is_being_made() -> None:
         assert asked == ["before, session 0x100", "after, session 0x101"]
 
 
-def test_call_backs_of_the_session_before_are_dropped() -> None:
+def test_callbacks_of_the_session_before_are_dropped() -> None:
     with Playbook() as play:
         first = play.zookeeper.sessions[0].listener
         assert first is not None

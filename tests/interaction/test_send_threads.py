@@ -15,7 +15,7 @@ TELL_1 = "UpdateMetadata live 1,2,3 (orders-1 leader 2 isr 2,1 v5)"
 
 def tell(play: Controlling, *partitions: object, brokers: tuple[int, ...] = (2,)) -> Controlling:
     """The controller sends UpdateMetadata about these partitions."""
-    send = play.controller.machinery.send_update_metadata(brokers, partitions)
+    send = play.controller.parts.send_update_metadata(brokers, partitions)
     play >> thread("controller", send) << "controller: done"
     return play
 
@@ -68,7 +68,7 @@ def test_when_a_broker_leaves_its_queue_goes_and_a_new_thread_begins_empty() -> 
         play.network.silent.add(2)
         tell(play, ORDERS_0) << f"to 2: {TELL_0}"
         tell(play, ORDERS_1)
-        channels = play.controller.machinery.channels
+        channels = play.controller.parts.channels
         play >> thread("leaves", channels.remove_broker(2)) << "leaves: done"
         play >> breaks(2) >> after_ms(1000)
         where = play.controller.context.live_brokers[2][0]
@@ -91,7 +91,7 @@ def test_answers_become_events_of_the_controller() -> None:
 
 def test_a_batch_sends_leader_and_isr_then_update_metadata_then_stop_replica() -> None:
     with Controlling(LED) as play:
-        batch, context = play.controller.machinery.batch, play.controller.context
+        batch, context = play.controller.parts.batch, play.controller.context
         batch.new_batch()
         batch.add_stop_replica([2], ORDERS_1, delete=False)
         batch.add_leader_and_isr(
@@ -111,7 +111,7 @@ def test_a_batch_sends_leader_and_isr_then_update_metadata_then_stop_replica() -
 
 def test_a_later_entry_replaces_the_earlier_and_new_and_delete_stick() -> None:
     with Controlling(LED) as play:
-        batch, context = play.controller.machinery.batch, play.controller.context
+        batch, context = play.controller.parts.batch, play.controller.context
         batch.new_batch()
         assignment = context.assignments[ORDERS_0]
         batch.add_leader_and_isr([2], ORDERS_0, led_by(3, (3,)), assignment, is_new=True)
@@ -130,7 +130,7 @@ def test_a_later_entry_replaces_the_earlier_and_new_and_delete_stick() -> None:
 
 def test_who_is_not_registered_any_more_gets_nothing() -> None:
     with Controlling(LED) as play:
-        batch, context = play.controller.machinery.batch, play.controller.context
+        batch, context = play.controller.parts.batch, play.controller.context
         batch.new_batch()
         assignment = context.assignments[ORDERS_0]
         batch.add_leader_and_isr([2, 3], ORDERS_0, LED[ORDERS_0], assignment, is_new=False)
@@ -143,7 +143,7 @@ def test_who_is_not_registered_any_more_gets_nothing() -> None:
 def test_replicas_that_are_offline_or_shutting_down_are_named_in_update_metadata() -> None:
     with Controlling(LED, live=(1, 2)) as play:
         play.controller.context.shutting_down[2] = None
-        batch = play.controller.machinery.batch
+        batch = play.controller.parts.batch
         batch.new_batch()
         batch.add_update_metadata([1], [ORDERS_0])
         state = batch._update_metadata[ORDERS_0]

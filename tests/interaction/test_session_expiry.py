@@ -49,7 +49,7 @@ def test_it_resigns_before_the_new_session_and_registers_and_runs_under_it() -> 
             >> controller_is(2)
         )
         assert not play.controller.is_active
-        assert play.controller.machinery.channels.threads == {}
+        assert play.controller.parts.channels.threads == {}
 
 
 def test_a_resignation_takes_its_time_while_a_session_begins_and_send_threads_run_on() -> None:
@@ -58,9 +58,9 @@ def test_a_resignation_takes_its_time_while_a_session_begins_and_send_threads_ru
     with controlling() as play:
         play.take(controller_resign=16)
         play >> EXPIRED << "closeSession" >> after_ms(15)
-        assert play.controller.machinery.channels.threads
+        assert play.controller.parts.channels.threads
         play >> after_ms(1) << "resigned" << "registers" << "exists /controller W"
-        assert not play.controller.machinery.channels.threads
+        assert not play.controller.parts.channels.threads
         play >> ok() << "getData /controller W" >> controller_is(2)
         play << "getData /controller W" >> controller_is(2)
 

@@ -32,7 +32,7 @@ from emulator.worlds.clients.blocking_client import (
 )
 from emulator.worlds.cluster import BrokerHost, Cluster
 from emulator.worlds.live_clock import LiveClock, LiveKernel
-from emulator.worlds.processes.host import OfItsOwn, ProcessHost
+from emulator.worlds.processes.host import ProcessHost, SeparateProcess
 from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.processes.local_site import Deployment
 from emulator.worlds.real_kafka.broker import RealBroker
@@ -71,7 +71,7 @@ class MixedCluster:
             for broker in (1, 2)
         }
         hosts[REAL] = RealHost(self.real, self.notes)
-        kinds = {1: OfItsOwn(), 2: OfItsOwn(), REAL: HostOfKafka((2, 6, 3))}
+        kinds = {1: SeparateProcess(), 2: SeparateProcess(), REAL: HostOfKafka((2, 6, 3))}
         nothing = cast("Links", None), cast("Clients", None)
         self.cluster = Cluster(
             hosts,

@@ -99,7 +99,7 @@ def test_what_was_drawn_is_repeated_from_its_choices_to_the_last_event(
     assert played(warm, again, digest=True) == drawn
 
 
-def test_every_call_back_that_can_be_next_declares_its_label(warm: WarmCluster) -> None:
+def test_every_callback_that_can_be_next_declares_its_label(warm: WarmCluster) -> None:
     """One that does not would be found again under no name, and two of them be taken for one."""
     strategy = RandomOrder(10**9, Stream(7), (), 0)
     options = {each for step in played(warm, strategy, states=True).options for each in step}

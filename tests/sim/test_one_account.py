@@ -27,7 +27,7 @@ from emulator.trace.values import ProcessState, TopicPartition
 from emulator.view.describe import Description, describe
 from emulator.view.html import panel
 from emulator.view.lanes import gutters_of
-from emulator.view.why import tell_why
+from emulator.view.why import explain_version
 from tests.sim.shipped_runs import NAMES, scenario
 from tests.unit.view.recorded import every_recording, recorded
 
@@ -185,7 +185,7 @@ def check_propagation(one: Account) -> None:
         versions = [state.version for state in one.timeline.states(started.partition)]
         if versions.count(started.zk_version + 1) != 1:
             continue  # a topic of that name was made twice
-        story = tell_why(one.timeline, one.header, started.partition, started.zk_version + 1)
+        story = explain_version(one.timeline, one.header, started.partition, started.zk_version + 1)
         legs = {leg.to: round((leg.at_ms - story.at_ms) * 1000) for leg in story.legs}
         assert legs["leader"] == change.leader_us
         assert change.controller_us is None or legs["controller"] == change.controller_us

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import MetadataRequest, MetadataResponse, Request
 from emulator.testing.cluster import Cluster, scenario_of
-from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import arrived
 from tests.unit.worlds.test_wire import FRAMES, STRIKES, garbled
 
-KNOWS = spoken(profiles()["2.6"])
+KNOWS = supported_versions(profiles()["2.6"])
 ASKED = st.tuples(
     st.sampled_from([data for data, profile in FRAMES if profile == "2.6"]),
     st.one_of(STRIKES, st.just([])),

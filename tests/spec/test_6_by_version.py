@@ -192,7 +192,7 @@ def test_6_8_up_to_1_0_the_last_member_stays_only_where_elections_are_clean(
     how: dict[str, object], isr: tuple[int, ...]
 ) -> None:
     with Controlling({ORDERS_0: led_by(3, (3,))}, **how) as play:  # type: ignore[arg-type]
-        keep = play.controller.machinery.replicas._keeps_last
+        keep = play.controller.parts.replicas._keeps_last
         without_3 = isr_without(LeaderAndIsr(3, 4, (3,), 5), 3, keep_last=keep)
         assert without_3 == LeaderAndIsr(-1, 5, isr, 5)
 
@@ -214,7 +214,7 @@ def test_6_9_from_2_6_on_stop_replica_carries_the_leader_epoch(
 ) -> None:
     """It is that of the time when the entry was added, before the replica leaves the ISR."""
     with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, **how) as play:  # type: ignore[arg-type]
-        batch = play.controller.machinery.batch
+        batch = play.controller.parts.batch
         batch.add_stop_replica([2], ORDERS_0, delete=False)
         play.run(batch.send(7))
         (sent,) = [r for b, r in play.network.sent if isinstance(r, StopReplicaRequest)]

@@ -81,7 +81,7 @@ def tiny_figures() -> list[Figure]:
 def _figures(partitions: int, many: int, real: list[str], ours: list[str]) -> list[Figure]:
     scenarios = (
         ("storm", storm_text(partitions), partial(storm, partitions=partitions)),
-        ("many", many_text(many), partial(fail_over, partitions=many)),
+        ("many", many_partitions_text(many), partial(fail_over, partitions=many)),
     )
     made: list[Figure] = []
     with TemporaryDirectory(prefix="isr-scale-") as scratch:
@@ -110,7 +110,7 @@ def storm_text(partitions: int) -> str:
     return _STORM.format(partitions=partitions, config=_of(40_000), assignment=assignment)
 
 
-def many_text(partitions: int) -> str:
+def many_partitions_text(partitions: int) -> str:
     assignment = [[[1, 2], [2, 3], [3, 1]][n % 3] for n in range(partitions)]
     return _MANY.format(partitions=partitions, config=_of(6_000), assignment=assignment)
 

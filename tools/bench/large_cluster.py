@@ -93,7 +93,7 @@ class Large:
         self.pass_us(cycle_us - PAUSED_US)
 
 
-class Took(NamedTuple):
+class Durations(NamedTuple):
     """One span of a run: processor time and virtual time, in seconds."""
 
     real_s: float
@@ -101,12 +101,12 @@ class Took(NamedTuple):
     events: int
 
 
-def timed(large: Large, do: Callable[[], object]) -> Took:
+def timed(large: Large, do: Callable[[], object]) -> Durations:
     began, at_us, before = time.process_time(), large.kernel.now, len(large.events)
     with rare_collections():
         do()
     took = time.process_time() - began
-    return Took(took, (large.kernel.now - at_us) / 1e6, len(large.events) - before)
+    return Durations(took, (large.kernel.now - at_us) / 1e6, len(large.events) - before)
 
 
 # -- changes ---------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ def change_figures(
     brokers: int = BROKERS, partitions: int = PARTITIONS, pauses: int = PAUSES
 ) -> list[Figure]:
     seen = _in_a_process("changes", brokers, partitions, pauses)
-    created, changed = Took(*seen["created"]), Took(*seen["changed"])
+    created, changed = Durations(*seen["created"]), Durations(*seen["changed"])
     cluster = f"{brokers} brokers, {partitions:,} partitions × {REPLICATION} replicas"
     rate = seen["isr_changes"] / changed.virtual_s
     return [
@@ -183,7 +183,7 @@ def growth_figures(brokers: int = BROKERS, sizes: Sequence[int] = GROWTH) -> lis
     figures: list[Figure] = []
     for partitions in sizes:
         seen = _in_a_process("growth", brokers, partitions)
-        created, idle = Took(*seen["created"]), Took(*seen["idle"])
+        created, idle = Durations(*seen["created"]), Durations(*seen["idle"])
         scope = f"{brokers} brokers, {partitions:,} partitions × {REPLICATION} replicas"
         figures += [
             Figure(

@@ -72,7 +72,7 @@ def write(known: dict[tuple[str, str], ShippedResult], delays: list[DelayRow]) -
     write_rows("shipped", [row for _, row in sorted(known.items())])
     write_rows("shipped-delays", delays)
     others = [
-        NotRecorded(kafka=version, scenario=name, why=why_not(name, version))
+        NotRecorded(kafka=version, scenario=name, why=unsupported_reason(name, version))
         for version in VERSIONS
         for name in sorted(shipped.shipped())
         if (version, name) not in known
@@ -88,10 +88,10 @@ def scenarios(version: str, only: list[str]) -> list[str]:
 
 
 def can_be_given(name: str, version: str) -> bool:
-    return not why_not(name, version)
+    return not unsupported_reason(name, version)
 
 
-def why_not(name: str, version: str) -> str:
+def unsupported_reason(name: str, version: str) -> str:
     """What a real cluster cannot be given of it."""
     try:
         check_supported(load(shipped.find(name)), numbers_of(version))

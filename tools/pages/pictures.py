@@ -116,7 +116,7 @@ def draw_water_levels(run: Drawn, drawing: Axes, partition: TopicPartition) -> N
     drawing.legend(loc="center left", frameon=False)
 
 
-def draw_who_knows(run: Drawn, drawing: Axes, partition: TopicPartition) -> None:
+def draw_propagation(run: Drawn, drawing: Axes, partition: TopicPartition) -> None:
     """Which version of a partition's state ZooKeeper has, and which ones the others hold."""
     state = run.state
     rows: list[tuple[str, list[Known]]] = [
@@ -144,8 +144,8 @@ def draw_who_knows(run: Drawn, drawing: Axes, partition: TopicPartition) -> None
 Draw = Callable[[Drawn, "Axes", TopicPartition], None]
 PICTURES: tuple[tuple[str, str, TopicPartition, Draw, float], ...] = (
     ("water-levels", "shrink-and-expand", TopicPartition("orders", 0), draw_water_levels, 3.6),
-    ("propagation-zk", "flapping", TopicPartition("orders", 0), draw_who_knows, 2.4),
-    ("propagation-rpc", "flapping-rpc", TopicPartition("orders", 0), draw_who_knows, 2.4),
+    ("propagation-zk", "flapping", TopicPartition("orders", 0), draw_propagation, 2.4),
+    ("propagation-rpc", "flapping-rpc", TopicPartition("orders", 0), draw_propagation, 2.4),
 )
 """Name, scenario, partition, what is drawn, height in inches."""
 

@@ -78,14 +78,14 @@ def filled(page: str, run: Callable[[str], str]) -> str:
         for command, claimed in commands(block[0]):
             seen = run(command)
             is_abridged = f"{LEFT_OUT}\n" in claimed and alike(claimed, seen)
-            output = claimed if is_abridged else _with_the_times_of(claimed, seen)
+            output = claimed if is_abridged else _keep_durations(claimed, seen)
             shown.append(f"{PROMPT}{command}\n{output}")
         return f"```console\n{''.join(shown)}```"
 
     return _BLOCK.sub(fill, page)
 
 
-def _with_the_times_of(claimed: str, seen: str) -> str:
+def _keep_durations(claimed: str, seen: str) -> str:
     """A line that differs by how long it took stays as it was."""
     before = {_BY_THE_CLOCK.sub("", line): line for line in claimed.splitlines()}
     lines = [before.get(_BY_THE_CLOCK.sub("", line), line) for line in seen.splitlines()]

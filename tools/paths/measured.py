@@ -49,7 +49,7 @@ class Delays:
             at = written.get((one.partition, one.version))
             self.written += [] if at is None else [at - one.decided]
             self.metadata += shown.delays(one)
-            self.never_shown += not shown.ever(one)
+            self.never_shown += not shown.was_shown(one)
         self._add_pass([one for one in changes if in_first_pause(recording, one)], written, shown)
 
     def take(self, other: Delays) -> None:
@@ -107,9 +107,9 @@ class Shown:
         for fact in recording.of("update_metadata"):
             if fact["t"] >= 0:
                 self._updates.setdefault((partition_of(fact), fact["broker"]), []).append(fact)
-        self._still = list(pauses(recording))
+        self._pauses = list(pauses(recording))
 
-    def ever(self, change: Change) -> bool:
+    def was_shown(self, change: Change) -> bool:
         """Whether some broker's metadata had exactly this version."""
         return any(
             fact["zk_version"] == change.version
@@ -128,12 +128,12 @@ class Shown:
             if partition != change.partition:
                 continue
             at = next((f["t"] for f in facts if f["zk_version"] >= change.version), None)
-            if at is not None and not self._stood_still(broker, began, at):
+            if at is not None and not self._was_paused(broker, began, at):
                 delays.append(at - began)
         return delays
 
-    def _stood_still(self, broker: int, begin: int, end: int) -> bool:
-        return any(who == broker and a < end and begin < b for who, a, b in self._still)
+    def _was_paused(self, broker: int, begin: int, end: int) -> bool:
+        return any(who == broker and a < end and begin < b for who, a, b in self._pauses)
 
 
 def pauses(recording: Recording) -> Iterator[tuple[int, int, int]]:

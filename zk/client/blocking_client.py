@@ -135,8 +135,8 @@ class BlockingZkClient(ZooKeeperClient):
                 await self._deliveries.popleft()()
             except SessionExpired:
                 return
-            for call_back in self._call_backs:
-                await call_back()
+            for callback in self._callbacks:
+                await callback()
 
     async def _children_changed(self, path: str) -> None:
         await self._until_answered(Exists(path))

@@ -148,23 +148,23 @@ class ZooKeeperClient:
         name: str,
         session_timeout_ms: int,
         max_in_flight: int,
-        calls_back_outside: bool = True,
+        callbacks_outside_lock: bool = True,
         reinitializes_alive: bool = False,
     ) -> None:
-        """`calls_back_outside`: state handlers are called before the lock of a new session is
+        """`callbacks_outside_lock`: state handlers are called before the lock of a new session is
         taken. `reinitializes_alive`: they are called after a failed authentication, too, although
         the session goes on (KAFKA-13461)."""
         self._service, self._threads, self._probe = service, threads, probe
         self._name, self._session_timeout_ms = name, session_timeout_ms
         self._permits = threads.permits(max_in_flight)
-        self._calls_back_outside = calls_back_outside
+        self._callbacks_outside_lock = callbacks_outside_lock
         self._reinitializes_alive = reinitializes_alive
         self._initialization_lock = threads.read_write_lock("initializationLock")
         self._event_lane = threads.lane("main-EventThread")
         self._change_handlers: dict[str, ZNodeChangeHandler] = {}
         self._child_handlers: dict[str, ZNodeChildChangeHandler] = {}
         self._state_handlers: list[StateChangeHandler] = []
-        self._call_backs: list[Callable[[], Awaitable[None]]] = []
+        self._callbacks: list[Callable[[], Awaitable[None]]] = []
         self._waiting: list[Promise] = []
         self._state = SessionState.DISCONNECTED
         self._closed = False
@@ -318,10 +318,10 @@ class ZooKeeperClient:
     def unregister_child_handler(self, path: str) -> None:
         self._child_handlers.pop(path, None)
 
-    def wait_for_call_backs(self, done: Callable[[], Awaitable[None]]) -> None:
+    def wait_for_callbacks(self, done: Callable[[], Awaitable[None]]) -> None:
         """Listeners do their work in the event thread: it goes on when they have `done` it
         (ZkClient, up to 0.10)."""
-        self._call_backs.append(done)
+        self._callbacks.append(done)
 
     def register_state_handler(self, handler: StateChangeHandler) -> None:
         self._state_handlers.append(handler)
@@ -335,7 +335,7 @@ class ZooKeeperClient:
             return
         self._standing = self._threads.at_watch(event, self._event_lane)
         if self._standing is not None:
-            self._standing.behind(partial(self._goes_on_with, event))
+            self._standing.behind(partial(self._continue_after_watch, event))
             return
         self._probe.watch_fired(event)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
@@ -354,7 +354,7 @@ class ZooKeeperClient:
             handler.handle_data_change()
 
     @labelled("goes_on_with")
-    def _goes_on_with(self, event: WatchedEvent) -> None:
+    def _continue_after_watch(self, event: WatchedEvent) -> None:
         self._standing = None
         self.on_watch(event)
 
@@ -385,22 +385,22 @@ class ZooKeeperClient:
         without it. 2.8 opens a new session a second later, as after an expiry (KAFKA-7987)."""
         self._probe.session_state(SessionState.AUTH_FAILED, self._session.session_id)
         if self._reinitializes_alive:
-            self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._begin_anew)
+            self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._spawn_reinitialize)
 
     @labelled("begin_anew")
-    def _begin_anew(self) -> None:
+    def _spawn_reinitialize(self) -> None:
         if not self._closed:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 
     async def _reinitialize(self) -> None:
         """The controller's queue is drained first, then a new session excludes all requests (spec
         §2.10)."""
-        if self._calls_back_outside:
-            await self._call_back_before()
+        if self._callbacks_outside_lock:
+            await self._before_init_callback()
         await self._initialization_lock.acquire_write()
         try:
-            if not self._calls_back_outside:
-                await self._call_back_before()
+            if not self._callbacks_outside_lock:
+                await self._before_init_callback()
             # Not where authentication failed: that session goes on, but its handlers were called.
             if self._state is SessionState.EXPIRED and not self._closed:
                 self._session.close()
@@ -410,7 +410,7 @@ class ZooKeeperClient:
         for handler in self._state_handlers:
             await handler.after_initializing_session()
 
-    async def _call_back_before(self) -> None:
+    async def _before_init_callback(self) -> None:
         """Up to 1.1.0 under the lock that the controller's next request needs (KAFKA-6879)."""
         for handler in self._state_handlers:
             await handler.before_initializing_session()

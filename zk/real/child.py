@@ -57,7 +57,7 @@ class Watchdog:
         """There is nothing left to be cleared up."""
         process, self._process = self._process, None
         if process is not None:
-            _say_a_word(process)
+            _signal_end(process)
             process.wait()
 
     def disown(self) -> None:
@@ -90,7 +90,7 @@ class Child:
             )
         self._watchdog = Watchdog(["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)])
         disowned_by_forks(self)
-        _say_a_word(self._process)
+        _signal_end(self._process)
 
     @property
     def pid(self) -> int:
@@ -128,7 +128,7 @@ class Child:
         _forget(self._process)
 
 
-def _say_a_word(process: subprocess.Popen[bytes]) -> None:
+def _signal_end(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     try:
         process.stdin.write(b"\n")

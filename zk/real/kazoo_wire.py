@@ -501,10 +501,10 @@ class KazooSession:
     def fail(self, error: Exception) -> None:
         """Let the owner's world stop with its story: the error is raised on the lane."""
 
-        def raise_it() -> NoReturn:
+        def raise_error() -> NoReturn:
             raise error
 
-        self._post(raise_it)
+        self._post(raise_error)
 
     def answer(self, entry: _Entry, reply: Reply) -> None:
         if entry.request is not None:

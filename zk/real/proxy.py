@@ -162,7 +162,7 @@ class _Line:
         return events
 
     @property
-    def holds_something(self) -> bool:
+    def has_holds(self) -> bool:
         """There are bytes that may go on at a later time only."""
         return any(flow.due_us is not None for flow in self.flows)
 
@@ -266,13 +266,13 @@ class Proxy:
         self._proxies.run(partial(self._proxies.drop, self))
 
     @property
-    def lets_in(self) -> bool:
+    def accepts_connections(self) -> bool:
         """A new connection can be made: a handshake needs both ways."""
         return not self.cut_directions
 
     def _set_cut(self, directions: frozenset[Direction]) -> None:
         self.cut_directions = directions
-        self._proxies.look_after(self)
+        self._proxies.apply_cut(self)
 
     def next_server(self) -> tuple[str, int]:
         """Where the next connection goes."""
@@ -344,11 +344,11 @@ class Proxies:
 
     # ---- on the thread ----
 
-    def look_after(self, proxy: Proxy) -> None:
+    def apply_cut(self, proxy: Proxy) -> None:
         """It was cut or healed: what it held goes first, oldest connection first."""
         for line in list(proxy.lines):
             self._move(line, *line.sockets)
-        self._watch(proxy.listener, selectors.EVENT_READ if proxy.lets_in else 0)
+        self._watch(proxy.listener, selectors.EVENT_READ if proxy.accepts_connections else 0)
 
     def hang_up(self, proxy: Proxy) -> None:
         for line in list(proxy.lines):
@@ -398,7 +398,7 @@ class Proxies:
             self._move(line, *([end] if events & selectors.EVENT_READ else []))
         else:
             for proxy in self._proxies:
-                if proxy.listener is end and proxy.lets_in:
+                if proxy.listener is end and proxy.accepts_connections:
                     self._accept(proxy)
 
     def _accept(self, proxy: Proxy) -> None:
@@ -449,7 +449,7 @@ class Proxies:
             return
         for end in line.sockets:
             self._watch(end, line.events_of(end))
-        if line.holds_something:
+        if line.has_holds:
             self._delayed[line] = None
         else:
             self._delayed.pop(line, None)

@@ -97,12 +97,12 @@ class NoRights(ServerError):
 class SessionTimeoutClamped(ServerError):
     """The server would grant another session time-out than the one asked for."""
 
-    def __init__(self, asked_ms: int, granted_ms: int) -> None:
+    def __init__(self, requested_ms: int, granted_ms: int) -> None:
         super().__init__(
-            f"session time-out {asked_ms} ms asked, the server grants {granted_ms} ms "
+            f"session time-out {requested_ms} ms asked, the server grants {granted_ms} ms "
             "(its bounds are 2 and 20 times tickTime unless set)"
         )
-        self.asked_ms, self.granted_ms = asked_ms, granted_ms
+        self.requested_ms, self.granted_ms = requested_ms, granted_ms
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -234,11 +234,11 @@ def wait_until_ready(address: Address, timeout_ms: int = READY_TIMEOUT_MS) -> No
         pass
 
 
-def require_session_timeout(address: Address, asked_ms: int, timeout_ms: int = 10_000) -> None:
+def require_session_timeout(address: Address, requested_ms: int, timeout_ms: int = 10_000) -> None:
     """Raise SessionTimeoutClamped if the server grants another session time-out; NotReady."""
-    with _probe(address, timeout_ms, asked_ms) as probe:
-        if probe.granted_ms != asked_ms:
-            raise SessionTimeoutClamped(asked_ms, probe.granted_ms)
+    with _probe(address, timeout_ms, requested_ms) as probe:
+        if probe.granted_ms != requested_ms:
+            raise SessionTimeoutClamped(requested_ms, probe.granted_ms)
 
 
 def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
@@ -377,7 +377,7 @@ class EmbeddedServer:
         return self.data_dir / "version-2"
 
     @property
-    def is_there(self) -> bool:
+    def is_started(self) -> bool:
         """It was started, and not stopped since."""
         return self._jvm is not None
 

@@ -98,7 +98,7 @@ def unpack(container: Any, path: str, folder: Path) -> None:
         archive.extractall(folder)
 
 
-class StruckServer:
+class ControllableServer:
     """A server in a container, as far as both its own and a found one are the same."""
 
     _container: Any
@@ -119,7 +119,7 @@ class StruckServer:
         return folder / "version-2"
 
 
-class ContainerServer(StruckServer):
+class ContainerServer(ControllableServer):
     """One server; as `zk.real.server.EmbeddedServer`, except that nobody else can read its log.
 
     A context manager: starts, and removes whatever happens.
@@ -154,7 +154,7 @@ class ContainerServer(StruckServer):
         self._watchdog: Watchdog | None = None
         with reserve(0) as reservation:
             self.port: int = reservation.getsockname()[1]
-        self.is_there = False
+        self.is_started = False
 
     @property
     def address(self) -> Address:
@@ -174,7 +174,7 @@ class ContainerServer(StruckServer):
         """Start it, and do not wait for it. Raises StartFailed."""
         from docker.errors import APIError, ImageNotFound
 
-        assert not self.is_there, "already started"
+        assert not self.is_started, "already started"
         try:
             if self._container is None:
                 try:
@@ -196,18 +196,18 @@ class ContainerServer(StruckServer):
             raise StartFailed(f"there is no image {self.image}, and none could be pulled") from None
         except APIError as error:
             raise StartFailed(f"{self.image}: {' '.join(str(error.explanation).split())}") from None
-        self.is_there = True
+        self.is_started = True
 
     def stop(self) -> None:
         """SIGKILL; data and port stay for the next `launch`."""
-        if self.is_there:
-            self.is_there = False
+        if self.is_started:
+            self.is_started = False
             self._container.kill()
             self._container.wait()
 
     def close(self) -> None:
         """Remove it, with its volumes."""
-        self.is_there = False
+        self.is_started = False
         container, self._container = self._container, None
         if container is not None:
             container.remove(force=True, v=True)
@@ -230,7 +230,7 @@ class ContainerServer(StruckServer):
 
     def require_alive(self) -> None:
         """Raise StartFailed when it has ended although nobody stopped it."""
-        if not self.is_there:
+        if not self.is_started:
             return
         self._container.reload()
         if self._container.status in ("exited", "dead"):
@@ -244,14 +244,14 @@ class ContainerServer(StruckServer):
         wait_until_serving((HOST, self.port), timeout_ms, what, self.require_alive)
 
 
-class FoundServer(StruckServer):
+class FoundServer(ControllableServer):
     """A server in a container that somebody else has made: struck, and never removed."""
 
     def __init__(self, container: Any) -> None:
         self._container = container
 
     @property
-    def is_there(self) -> bool:
+    def is_started(self) -> bool:
         self._container.reload()
         return str(self._container.status) in ("running", "paused")
 
@@ -266,5 +266,5 @@ class FoundServer(StruckServer):
     def close(self) -> None:
         """As it was found: it runs."""
         self.resume()
-        if not self.is_there:
+        if not self.is_started:
             self.launch()

@@ -21,7 +21,7 @@ class Server(Protocol):
     """One server in our hands: a process on this machine, or in a container."""
 
     @property
-    def is_there(self) -> bool: ...
+    def is_started(self) -> bool: ...
 
     def stop(self) -> None: ...
 
@@ -42,7 +42,7 @@ def act_on(server: Server | None, action: str) -> None:
     """`pause`, `resume`, `stop` (SIGKILL) or `launch` it, where that changes anything: what is not
     there cannot be paused, and what is cannot be launched."""
     assert server is not None, "this needs a server of our own: Capabilities say so"
-    if server.is_there != (action == "launch"):
+    if server.is_started != (action == "launch"):
         order: Callable[[], None] = getattr(server, action)
         order()
 

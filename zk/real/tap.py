@@ -68,7 +68,7 @@ class _Reader:
     def may_break(self) -> bool:
         """A message may come that must not pass."""
         loses_an_answer = any(exchange.answer_is_lost for exchange in self._pending)
-        return self._tap.drops_something or loses_an_answer
+        return self._tap.has_drops or loses_an_answer
 
     def ended(self) -> None:
         """What was asked and not answered never will be, here."""
@@ -195,7 +195,7 @@ class Tap(Proxy):
         self._proxies.run(order)
 
     @property
-    def drops_something(self) -> bool:
+    def has_drops(self) -> bool:
         return bool(self._drops)
 
     def take_drop(self, request: Request | str) -> When | None:

@@ -52,7 +52,7 @@ def report(console: Console, compared: Compared, directory: Path) -> None:
     console.print(_table(("", *compared.paths, ""), _rows(sides), 1))
     console.print()
     for name, side in sides:
-        for line in _troubles(name, side):
+        for line in _problem_lines(name, side):
             console.print(Text(line, "bold red"), soft_wrap=True)
     if compared.broken_off:
         console.print("interrupted: the figures cover the seeds that both sides have played")
@@ -79,7 +79,7 @@ def page_of(compared: Compared, curves: Sequence[Mapping[str, Sequence[float]]])
         },
         times=PageTable(TIME_HEADS, list(_time_rows(sides))),
         counts=PageTable(("", *names, f"{names[1]} to {names[0]}"), list(_rows(sides))),
-        troubles=[line for name, side in sides for line in _troubles(name, side)],
+        troubles=[line for name, side in sides for line in _problem_lines(name, side)],
         repeat=compared.repeat,
     )
 
@@ -147,7 +147,7 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
 
 
-def _troubles(name: str, side: Figures) -> Iterator[str]:
+def _problem_lines(name: str, side: Figures) -> Iterator[str]:
     for partition, count in side.stuck.items():
         yield f"{name}: {partition} stuck at the end of {count} of {side.runs} plays"
     for invariant, count in side.broken_invariants.items():

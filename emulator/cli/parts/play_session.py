@@ -29,8 +29,8 @@ from emulator.view.describe import describe
 from emulator.view.describe_text import render_description
 from emulator.view.lanes import render_lanes
 from emulator.view.live_lanes import LiveLanes
-from emulator.view.rows import tells_a_story
-from emulator.view.why import tell_why
+from emulator.view.rows import has_story
+from emulator.view.why import explain_version
 from emulator.view.why_text import render_why
 
 
@@ -175,7 +175,7 @@ class PlaySession:
         """Run until the lanes have a new row."""
         with ProgressLine(shown=sys.stderr.isatty()) as line:
             moved = self.hand.step(
-                lambda events: bool(events) and tells_a_story(Timeline(events)),
+                lambda events: bool(events) and has_story(Timeline(events)),
                 lambda now_us: line.update(lambda: f"{now_us / 1e6:.1f} s"),
             )
         if not moved:
@@ -236,7 +236,7 @@ class PlaySession:
             last = max(writes, key=lambda write: write.seq)
             partition, version = last.partition, last.version
         header = header_of(self._loaded, self.hand.seed, SIMULATED)
-        self.console.print(render_why(tell_why(timeline, header, partition, version)))
+        self.console.print(render_why(explain_version(timeline, header, partition, version)))
 
     def do_show(self, words: list[str]) -> None:
         """Show all lanes, or those of one partition."""

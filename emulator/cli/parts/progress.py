@@ -92,7 +92,7 @@ class ProgressLine:
 def describe_run(progress: RunProgress) -> str:
     """`12.3 s  1 under-replicated  4 ISR changes  1 notification  0 conflicts`."""
     time_s = f"{progress.at_us / 1e6:7.1f} s"
-    if not progress.is_told:
+    if not progress.is_known:
         return time_s
     return "  ".join(
         (

@@ -13,7 +13,7 @@ from emulator.runs.broken import Broken
 from emulator.runs.session import Played
 from emulator.runs.summary import Summary
 from emulator.trace.events import AnyEvent
-from emulator.view.telling import seconds
+from emulator.view.event_text import seconds
 
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
 MARKS = {True: ("held", "green"), False: ("NOT HELD", "bold red"), None: ("unknown", "yellow")}
@@ -126,15 +126,15 @@ def print_violations(
     console: Console, violations: Sequence[Broken], events: Sequence[AnyEvent]
 ) -> None:
     """Print each violation: the two contradicting events, and the causes of the later one."""
-    from emulator.view.chains import Teller, headline
+    from emulator.view.chains import EventDescriber, headline
 
-    teller = Teller(events)
+    describer = EventDescriber(events)
     for one in violations:
         what, hazard = headline(one)
         mark = ("HAZARD  ", "bold yellow") if one.hazard else ("BROKEN  ", "bold red")
         text = Text.assemble(mark, f"  {what}", (hazard, "yellow"))
         console.print(text, soft_wrap=True)
-        for line in teller.story(one):
+        for line in describer.story(one):
             console.print(Text(f"            {line}", "dim"), soft_wrap=True)
 
 

@@ -18,7 +18,7 @@ PATIENCE_US = 75_000_000
 """A change waits for quiet, 60 s at most, and is looked at every 2.5 s."""
 
 
-class NobodyIsTold(Diagnosis):
+class ChangeNotAnnounced(Diagnosis):
     """Up to 0.8 a leader that changes its ISR tells nobody; later a notification was lost. Brokers
     show clients an ISR that is no longer so, until the next election."""
 

@@ -1,4 +1,4 @@
-"""KAFKA-12315: a controller that was fenced in the middle of a transition is crippled when it is
+"""KAFKA-12315: a controller that was fenced in the middle of a transition is failed when it is
 elected again."""
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Kafka12315(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The present controller has failed in this way, in the process that it still is."""
-        controller, crippled = 0, False
+        controller, failed = 0, False
         for event in events:
             match event:
                 case e.ControllerElected(broker=broker):
-                    controller, crippled = broker, False
+                    controller, failed = broker, False
                 case e.ThreadFailed(broker=broker, error=error) if error.startswith(_MARK):
-                    crippled = crippled or broker == controller
+                    failed = failed or broker == controller
                 case e.BrokerStarting(broker=broker) if broker == controller:
-                    crippled = False
-        return crippled
+                    failed = False
+        return failed

@@ -34,13 +34,15 @@ class UnfencedController(Hazard):
         version that does not fence writes."""
         written: AnyEvent | None = events[violation.facts[1]]
         if violation.invariant != self.breaks[0]:
-            written = _usurped(violation.partition, events)
+            written = _write_after_election(violation.partition, events)
         return isinstance(written, e.ZkTransaction) and lacks(
             FENCED_CONTROLLER_WRITES, written, events
         )
 
 
-def _usurped(name: TopicPartition | None, events: Sequence[AnyEvent]) -> AnyEvent | None:
+def _write_after_election(
+    name: TopicPartition | None, events: Sequence[AnyEvent]
+) -> AnyEvent | None:
     """The write that a state is of, if it is that of a controller after another was elected."""
     state, controller, written = CoreState(), 0, None
     for event in events:

@@ -36,7 +36,7 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
         name=f"broker-{context.broker}",
         session_timeout_ms=context.config.zookeeper_session_timeout_ms,
         max_in_flight=context.config.zookeeper_max_in_flight_requests,
-        calls_back_outside=CALLBACKS_OUTSIDE_THE_LOCK in context.guards,
+        callbacks_outside_lock=CALLBACKS_OUTSIDE_THE_LOCK in context.guards,
         reinitializes_alive=ONLY_A_DEAD_SESSION_IS_REPLACED not in context.guards,
     )
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Container
 
 from emulator.kafka.controller.errors import ControllerFailure
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.alter_isr import (
@@ -80,9 +80,9 @@ def validate(
 class AlterIsrs:
     """What the active controller does with AlterIsr."""
 
-    def __init__(self, machinery: ControllerParts, reassignments: Reassignments) -> None:
-        self._machinery, self._reassignments = machinery, reassignments
-        self._host, self._context = machinery.host, machinery.context
+    def __init__(self, parts: ControllerParts, reassignments: Reassignments) -> None:
+        self._parts, self._reassignments = parts, reassignments
+        self._host, self._context = parts.host, parts.context
 
     async def process(
         self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
@@ -154,7 +154,7 @@ class AlterIsrs:
         if writes:
             # One fenced conditional write each, and no second try: a leader whose version is old
             # has to learn the new one first.
-            written = await self._machinery.zk_client.update_leader_and_isr(
+            written = await self._parts.zk_client.update_leader_and_isr(
                 writes, context.epoch, context.epoch_zk_version
             )
             for partition, result in written.finished.items():
@@ -179,9 +179,9 @@ class AlterIsrs:
             )
         altered = [p for p in writes if answers[p].error is Errors.NONE]
         if altered:
-            await self._machinery.update_leadership_cache(altered, "AlterIsr")
+            await self._parts.update_leadership_cache(altered, "AlterIsr")
         # Of all that were proposed, the refused ones too (processAlterIsr).
-        await self._machinery.send_update_metadata(
+        await self._parts.send_update_metadata(
             context.live_or_shutting_down, [p.partition for p in proposals]
         )
         return answers

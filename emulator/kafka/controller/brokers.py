@@ -16,7 +16,7 @@ from emulator.kafka.controller.context import (
     ReplicaState,
 )
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.profiles.guards.controller import (
@@ -35,33 +35,33 @@ class Brokers:
 
     def __init__(
         self,
-        machinery: ControllerParts,
+        parts: ControllerParts,
         deletions: TopicDeletionManager,
         reassignments: Reassignments,
     ) -> None:
-        self._machinery, self._context = machinery, machinery.context
-        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+        self._parts, self._context = parts, parts.context
+        self._partitions, self._replicas = parts.partitions, parts.replicas
         self._deletions, self._reassignments = deletions, reassignments
-        guards = machinery.host.guards
+        guards = parts.host.guards
         self._sees_bounces = BROKER_EPOCHS in guards
         self._reads_again = BROKERS_READ_AGAIN in guards
-        self._watches = machinery.host.profile.zookeeper_client == "asynchronous"
+        self._watches = parts.host.profile.zookeeper_client == "asynchronous"
         self.watched: dict[int, None] = {}
 
     async def watch(self, brokers: Iterable[int]) -> None:
         """`exists` with a watch on each registration (1.1, with dynamic listeners)."""
         for broker in brokers if self._watches else ():
             process = partial(self.on_modification, broker)
-            modified = partial(self._machinery.put_if_active, "BrokerModifications", process)
+            modified = partial(self._parts.put_if_active, "BrokerModifications", process)
             handler = NodeChangeHandler(paths.broker_id(broker), changed=modified)
             self.watched[broker] = None
-            await self._machinery.zk_client.register_and_check_existence(handler)
+            await self._parts.zk_client.register_and_check_existence(handler)
 
     def unwatch(self, brokers: Iterable[int]) -> None:
         for broker in brokers:
             if broker in self.watched:
                 del self.watched[broker]
-                self._machinery.zk_client.client.unregister_change_handler(paths.broker_id(broker))
+                self._parts.zk_client.client.unregister_change_handler(paths.broker_id(broker))
 
     def unwatch_all(self) -> None:
         self.unwatch(list(self.watched))
@@ -69,7 +69,7 @@ class Brokers:
     async def read(self) -> None:
         """At fail-over: who is registered."""
         self._context.live_brokers = self._live(
-            await self._machinery.zk_client.get_all_broker_and_epochs()
+            await self._parts.zk_client.get_all_broker_and_epochs()
         )
 
     def _live(
@@ -84,7 +84,7 @@ class Brokers:
     async def on_change(self, listed: Sequence[str] | None = None) -> None:
         """Compare the registrations with the cache: new, bounced (a greater czxid), dead. `listed`
         came with the event; before 0.11 new ones of these are read, then all of them."""
-        zk_client, cached = self._machinery.zk_client, self._context.live_brokers
+        zk_client, cached = self._parts.zk_client, self._context.live_brokers
         if listed is None or self._reads_again:
             registered = await zk_client.get_all_broker_and_epochs()
         else:
@@ -95,11 +95,11 @@ class Brokers:
         dead = sorted(b for b in cached if b not in registered)
         live = self._live(registered)
         bounced = sorted(b for b in live if b in cached and live[b][1] > cached[b][1])
-        self._machinery.host.emit(
+        self._parts.host.emit(
             events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(registered))
         )
         # Channels first: what follows sends requests to the new brokers.
-        channels = self._machinery.channels
+        channels = self._parts.channels
         for broker in new:
             await channels.add_broker(live[broker][0])
         for broker in bounced:
@@ -131,8 +131,8 @@ class Brokers:
         # The others hear of the new ones, without partitions; the new ones hear everything. Before
         # any LeaderAndIsr: a new follower has to know the leader's address (H28).
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
-        await self._machinery.send_update_metadata(existing, ())
-        await self._machinery.send_update_metadata(brokers, tuple(self._context.leadership))
+        await self._parts.send_update_metadata(existing, ())
+        await self._parts.send_update_metadata(brokers, tuple(self._context.leadership))
         # LeaderAndIsr from the cache, as it is: of a leader's own ISR changes it may not know yet.
         replicas = self._context.replicas_on_brokers(brokers)
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
@@ -163,18 +163,18 @@ class Brokers:
         await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in remaining])
         # An election sends metadata to every live broker; without one, nothing has been sent yet.
-        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._machinery.host.guards
+        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._parts.host.guards
         if not leaderless or hosts_nothing:
-            await self._machinery.send_update_metadata(context.live_or_shutting_down, ())
+            await self._parts.send_update_metadata(context.live_or_shutting_down, ())
 
     async def on_modification(self, broker: int) -> None:
         """Endpoints changed: everybody hears of it."""
-        info = await self._machinery.zk_client.get_broker(broker)
+        info = await self._parts.zk_client.get_broker(broker)
         known = self._context.live_brokers.get(broker)
         if info is None or known is None or _where(broker, info) == known[0]:
             return
         self._context.live_brokers[broker] = (_where(broker, info), known[1])
-        await self._machinery.send_update_metadata(self._context.live_or_shutting_down, ())
+        await self._parts.send_update_metadata(self._context.live_or_shutting_down, ())
 
 
 def _where(broker: int, info: BrokerInfo) -> LiveBroker:

@@ -88,9 +88,9 @@ class ControllerContext:
     def is_replica_online(self, broker: int, partition: TopicPartition) -> bool:
         """Registered, not shutting down, and not on a log directory that failed."""
         # A broker that shuts down is still registered, but must not be elected any more.
-        return broker not in self.shutting_down and self.is_there(broker, partition)
+        return broker not in self.shutting_down and self.is_replica_live(broker, partition)
 
-    def is_there(self, broker: int, partition: TopicPartition) -> bool:
+    def is_replica_live(self, broker: int, partition: TopicPartition) -> bool:
         """As `is_replica_online`, brokers that shut down included."""
         return broker in self.live_brokers and partition not in self.replicas_on_offline_dirs.get(
             broker, ()

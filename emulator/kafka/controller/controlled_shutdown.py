@@ -12,18 +12,18 @@ from emulator.kafka.controller.context import (
     PartitionState,
     ReplicaState,
 )
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
 
 
 async def shut_down(
-    machinery: ControllerParts, broker: int, broker_epoch: int
+    parts: ControllerParts, broker: int, broker_epoch: int
 ) -> tuple[TopicPartition, ...]:
     """The partitions that `broker` still leads afterwards; KafkaError when it is not known, or
     an older incarnation asks."""
-    context, partitions = machinery.context, machinery.partitions
+    context, partitions = parts.context, parts.partitions
     live = context.live_brokers.get(broker)
     if live is None:
         # With an epoch its look-up in the cache fails first, and is not an error of Kafka's API.
@@ -52,17 +52,17 @@ async def shut_down(
         leading, PartitionState.ONLINE, partitions.controlled_shutdown_strategy
     )
     if leading:
-        await machinery.host.kernel.checkpoint("leaders_moved")
+        await parts.host.kernel.checkpoint("leaders_moved")
 
     def stop(batch: ControllerBrokerRequestBatch) -> None:
         for partition in followed:
             batch.add_stop_replica([broker], partition, delete=False)
 
-    await machinery.send(stop)
+    await parts.send(stop)
     # Only this raises the leader epoch, and only where the replica is in the ISR. From 2.6 on the
     # broker ignores the StopReplica, whose epoch it has already: what ends its fetching is that its
     # next fetch is fenced (spec §6.11).
     leaving = [PartitionAndReplica(p, broker) for p in followed]
-    await machinery.replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
-    await machinery.host.kernel.checkpoint("broker_may_go")
+    await parts.replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
+    await parts.host.kernel.checkpoint("broker_may_go")
     return tuple(p for p in context.leadership if leads(p) and may_move(p))

@@ -22,7 +22,7 @@ from emulator.kafka.controller.event_manager import (
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.kafka.controller.isr_changes import IsrChangeNotifications
 from emulator.kafka.controller.log_dirs import LogDirectories
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.requests import ControllerRequests
@@ -68,7 +68,7 @@ class KafkaController:
         self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
         self.events = ControllerEventManager(host, self._process)
-        self.machinery = ControllerParts(
+        self.parts = ControllerParts(
             host,
             zk_client,
             network,
@@ -86,16 +86,16 @@ class KafkaController:
             ),
             force_move=self._trigger_controller_move,
         )
-        self.context = self.machinery.context
-        self._deletions = TopicDeletionManager(self.machinery)
-        self._elections = Elections(self.machinery)
-        self._reassignments = Reassignments(self.machinery, self._deletions)
-        self._topics = Topics(self.machinery, self._deletions)
-        self.brokers = Brokers(self.machinery, self._deletions, self._reassignments)
-        self._log_dirs = LogDirectories(self.machinery, self.brokers)
-        self._isr_changes = IsrChangeNotifications(self.machinery, self._reassignments)
+        self.context = self.parts.context
+        self._deletions = TopicDeletionManager(self.parts)
+        self._elections = Elections(self.parts)
+        self._reassignments = Reassignments(self.parts, self._deletions)
+        self._topics = Topics(self.parts, self._deletions)
+        self.brokers = Brokers(self.parts, self._deletions, self._reassignments)
+        self._log_dirs = LogDirectories(self.parts, self.brokers)
+        self._isr_changes = IsrChangeNotifications(self.parts, self._reassignments)
         self.requests = ControllerRequests(
-            self.machinery,
+            self.parts,
             self.events,
             lambda: self.is_active,
             self._elections,
@@ -171,7 +171,7 @@ class KafkaController:
         """Begin to work on events; the first one runs for election."""
         self._zk_client.client.register_state_handler(self)
         if self._host.profile.controller_threads == "callbacks":
-            self._zk_client.client.wait_for_call_backs(self.events.drained)
+            self._zk_client.client.wait_for_callbacks(self.events.drained)
 
         async def process_startup() -> None:
             if EPOCH_ONLY_FROM_ELECTION not in self._host.guards:
@@ -305,13 +305,13 @@ class KafkaController:
         # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
         if is_metadata_first:
-            await self.machinery.send_update_metadata_to_all(())
+            await self.parts.send_update_metadata_to_all(())
         # Replicas before partitions: from 2.3 on the dead are out of the ISRs when leaders are
         # elected.
-        await self.machinery.replicas.startup()
-        await self.machinery.partitions.startup()
+        await self.parts.replicas.startup()
+        await self.parts.partitions.startup()
         if not is_metadata_first:
-            await self.machinery.send_update_metadata_to_all(tuple(context.leadership))
+            await self.parts.send_update_metadata_to_all(tuple(context.leadership))
         if self._blocking:
             await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)
@@ -355,8 +355,8 @@ class KafkaController:
         context.leadership.clear()
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
-        await self.machinery.update_leadership_cache(list(context.assignments), "fail-over")
-        await self.machinery.channels.startup([where for where, _ in context.live_brokers.values()])
+        await self.parts.update_leadership_cache(list(context.assignments), "fail-over")
+        await self.parts.channels.startup([where for where, _ in context.live_brokers.values()])
 
     async def _on_controller_resignation(self) -> None:
         """Handlers, timers, send threads and caches go, at every expiry; no znode (spec §6.3)."""
@@ -378,7 +378,7 @@ class KafkaController:
         # was paused still reaches brokers that have not heard of the next epoch (H6).
         if epoch:
             await self._host.kernel.checkpoint("controller_resign")
-        await self.machinery.channels.shutdown()
+        await self.parts.channels.shutdown()
         self.context.reset()
         if epoch:
             self._host.emit(events.ControllerResigned, epoch)
@@ -388,13 +388,13 @@ class KafkaController:
     def enable_topic_unclean_leader_election(self, topic: str) -> None:
         """A topic's configuration allows unclean elections now."""
         if self.is_active:
-            trigger = self.machinery.partitions.trigger_online_partition_state_change
+            trigger = self.parts.partitions.trigger_online_partition_state_change
             self._put_if_active("TopicUncleanLeaderElectionEnable", partial(trigger, topic))
 
     def enable_default_unclean_leader_election(self) -> None:
         """The broker's default allows unclean elections now."""
         if self.is_active:
-            trigger = self.machinery.partitions.trigger_online_partition_state_change
+            trigger = self.parts.partitions.trigger_online_partition_state_change
             self._put_if_active("UncleanLeaderElectionEnable", trigger)
 
     # -- sessions ----------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ from functools import partial
 from emulator.kafka.controller.context import PartitionState
 from emulator.kafka.controller.errors import IllegalState, StateChangeFailed
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import ControllerParts
 from emulator.kafka.controller.partition_state_machine import Election, Strategy
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.controller import PREFERRED_ONLY_IF_ELECTABLE
@@ -28,14 +28,12 @@ from zk.errors import ControllerMoved
 class Elections:
     """Elections of preferred replicas, and unclean ones by hand."""
 
-    def __init__(self, machinery: ControllerParts) -> None:
-        self._host, self._context = machinery.host, machinery.context
-        self._partitions, self._zk_client = machinery.partitions, machinery.zk_client
-        self._look_again = partial(
-            machinery.put_if_active, "ReplicaLeaderElection", self.by_command
-        )
-        self._stays_subscribed = machinery.host.profile.zookeeper_client == "zkclient"
-        self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in machinery.host.guards
+    def __init__(self, parts: ControllerParts) -> None:
+        self._host, self._context = parts.host, parts.context
+        self._partitions, self._zk_client = parts.partitions, parts.zk_client
+        self._look_again = partial(parts.put_if_active, "ReplicaLeaderElection", self.by_command)
+        self._stays_subscribed = parts.host.profile.zookeeper_client == "zkclient"
+        self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in parts.host.guards
         self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=self._look_again)
 
     async def by_request(

@@ -18,7 +18,7 @@ from emulator.kernel.sync import Promise, Queue
 from emulator.trace import events
 
 SHUTDOWN = "ShutdownEventThread"
-EVENT_THREAD, CALL_BACKS = "controller-event-thread", "ZkClient-EventThread"
+EVENT_THREAD, ZKCLIENT_THREAD = "controller-event-thread", "ZkClient-EventThread"
 
 
 class ControllerEvent(NamedTuple):
@@ -48,8 +48,8 @@ class ControllerEventManager:
         self._drained: list[Promise[None]] = []
 
     def start(self) -> None:
-        in_call_backs = self._host.profile.controller_threads == "callbacks"
-        thread = CALL_BACKS if in_call_backs else EVENT_THREAD
+        in_zkclient_thread = self._host.profile.controller_threads == "callbacks"
+        thread = ZKCLIENT_THREAD if in_zkclient_thread else EVENT_THREAD
         self._task = self._host.spawn(thread, self._run())
 
     async def drained(self) -> None:

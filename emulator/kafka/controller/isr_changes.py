@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.kafka.controller.errors import ControllerFailure
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.profiles.guards.controller import (
     EMPTY_MEANS_NONE,
@@ -25,10 +25,10 @@ from zk.errors import ZooKeeperError
 class IsrChangeNotifications:
     """Children of `/isr_change_notification`."""
 
-    def __init__(self, machinery: ControllerParts, reassignments: Reassignments) -> None:
-        self._machinery, self._reassignments = machinery, reassignments
-        self._zk_client = machinery.zk_client
-        guards = machinery.host.guards
+    def __init__(self, parts: ControllerParts, reassignments: Reassignments) -> None:
+        self._parts, self._reassignments = parts, reassignments
+        self._zk_client = parts.zk_client
+        guards = parts.host.guards
         self._fenced = FENCED_CONTROLLER_WRITES in guards
         self._reads_again = NOTIFICATIONS_READ_AGAIN in guards
         self._empty_means_none = EMPTY_MEANS_NONE in guards
@@ -46,13 +46,11 @@ class IsrChangeNotifications:
             if partitions:
                 # A notification says only that something changed: the states may be newer still.
                 # No LeaderAndIsr: the leader has written it, and followers need no ISR.
-                await self._machinery.update_leadership_cache(partitions, "notification")
-                await self._machinery.send_update_metadata_to_all(partitions)
+                await self._parts.update_leadership_cache(partitions, "notification")
+                await self._parts.send_update_metadata_to_all(partitions)
                 await self._reassignments.notified(partitions)
             elif not self._empty_means_none:
-                await self._machinery.send_update_metadata_to_all(
-                    tuple(self._machinery.context.leadership)
-                )
+                await self._parts.send_update_metadata_to_all(tuple(self._parts.context.leadership))
         except (ZooKeeperError, ControllerFailure):
             # Kafka deletes in a finally: what was not worked on is lost until the next change (H9).
             await self._delete(numbers)
@@ -67,8 +65,8 @@ class IsrChangeNotifications:
             await self._delete(numbers)
 
     async def _delete(self, numbers: Sequence[str]) -> None:
-        version = self._machinery.context.epoch_zk_version if self._fenced else NO_FENCING
+        version = self._parts.context.epoch_zk_version if self._fenced else NO_FENCING
         await self._zk_client.delete_isr_change_notifications(numbers, version)
         if numbers:
             deleted = tuple(paths.isr_change_notification_sequence(n) for n in numbers)
-            self._machinery.host.emit(events.IsrChangeCleared, deleted)
+            self._parts.host.emit(events.IsrChangeCleared, deleted)

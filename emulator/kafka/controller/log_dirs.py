@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from emulator.kafka.controller.brokers import Brokers
 from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import LeaderAndIsrResponse
 from emulator.trace import events
@@ -22,9 +22,9 @@ from zk.errors import ControllerMoved, ZooKeeperError
 class LogDirectories:
     """What the active controller does about log directories."""
 
-    def __init__(self, machinery: ControllerParts, brokers: Brokers) -> None:
-        self._host, self._context = machinery.host, machinery.context
-        self._zk_client, self._replicas = machinery.zk_client, machinery.replicas
+    def __init__(self, parts: ControllerParts, brokers: Brokers) -> None:
+        self._host, self._context = parts.host, parts.context
+        self._zk_client, self._replicas = parts.zk_client, parts.replicas
         self._brokers = brokers
 
     async def on_notification(self, listed: Sequence[str] | None = None) -> None:

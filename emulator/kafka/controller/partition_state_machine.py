@@ -248,7 +248,7 @@ class PartitionStateMachine:
         """Away from brokers that shut down."""
         assignment = self._context.replicas(partition)
         # Those that shut down are still live, and get the LeaderAndIsr too.
-        live = tuple(b for b in assignment if self._context.is_there(b, partition))
+        live = tuple(b for b in assignment if self._context.is_replica_live(b, partition))
         elected = leader_selection.controlled_shutdown(
             assignment, state.isr, live, self._context.shutting_down
         )

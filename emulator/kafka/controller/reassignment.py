@@ -16,7 +16,7 @@ from emulator.kafka.controller.context import (
 )
 from emulator.kafka.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.model.errors import Errors
@@ -52,20 +52,18 @@ class Reassignments:
 
     def __init__(
         self,
-        machinery: ControllerParts,
+        parts: ControllerParts,
         deletions: TopicDeletionManager,
     ) -> None:
-        self._machinery = machinery
-        self._context, self._zk_client = machinery.context, machinery.zk_client
-        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+        self._parts = parts
+        self._context, self._zk_client = parts.context, parts.zk_client
+        self._partitions, self._replicas = parts.partitions, parts.replicas
         self._deletions = deletions
-        self._look_again = partial(
-            machinery.put_if_active, "ZkPartitionReassignment", self.by_command
-        )
-        guards = machinery.host.guards
+        self._look_again = partial(parts.put_if_active, "ZkPartitionReassignment", self.by_command)
+        guards = parts.host.guards
         self._added_are_new = ADDED_REPLICAS_ARE_NEW in guards
         self._completes_when_notified = (
-            NOTIFIED_MOVES_COMPLETE in guards and "rpc" in machinery.host.profile.propagations
+            NOTIFIED_MOVES_COMPLETE in guards and "rpc" in parts.host.profile.propagations
         )
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
         self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
@@ -146,7 +144,7 @@ class Reassignments:
                 await self._on_partition_reassignment(partition, assignment)
                 results[partition] = Errors.NONE
             except (ZooKeeperError, ControllerFailure) as error:
-                self._machinery.host.failed(f"reassignment of {partition}", error)
+                self._parts.host.failed(f"reassignment of {partition}", error)
                 results[partition] = Errors.UNKNOWN_SERVER_ERROR
         return results
 
@@ -226,9 +224,7 @@ class Reassignments:
             await self._stop_removed(partition, unneeded)
         if not self._is_alter_isr_enabled:
             process = partial(self.isr_change, partition)
-            changed = partial(
-                self._machinery.put_if_active, "PartitionReassignmentIsrChange", process
-            )
+            changed = partial(self._parts.put_if_active, "PartitionReassignmentIsrChange", process)
             handler = NodeChangeHandler(paths.topic_partition_state(*partition), changed=changed)
             self._zk_client.client.register_change_handler(handler)
         self._context.being_reassigned[partition] = None
@@ -237,7 +233,7 @@ class Reassignments:
     def _is_alter_isr_enabled(self) -> bool:
         """A controller that proposes its own ISR changes expects others to do so, and sets no
         watches on state znodes: those of leaders that still write it does not see."""
-        return self._machinery.host.profile.propagation == "rpc"
+        return self._parts.host.profile.propagation == "rpc"
 
     async def _write_topic(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         topic = self._context.assignment_of_topic(partition.topic)
@@ -285,7 +281,7 @@ class Reassignments:
                 raise result
             if result is not None:
                 bumped = LeaderIsrAndControllerEpoch(result, epoch)
-        if BUMPED_EPOCH_REMEMBERED in self._machinery.host.guards:
+        if BUMPED_EPOCH_REMEMBERED in self._parts.host.guards:
             self._partitions.cache(partition, bumped, "epoch bump")
         added = assignment.adding_replicas if self._added_are_new else ()
         existing = [broker for broker in assignment.replicas if broker not in added]
@@ -295,7 +291,7 @@ class Reassignments:
             if added:
                 batch.add_leader_and_isr(added, partition, bumped, assignment, is_new=True)
 
-        await self._machinery.send(fill)
+        await self._parts.send(fill)
 
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Phase B: the target is in sync; leadership moves, what is left over goes."""
@@ -320,7 +316,7 @@ class Reassignments:
         await self._write_topic(partition, done)
         await self._forget(partition, done)
         everybody = self._context.live_or_shutting_down
-        await self._machinery.send_update_metadata(everybody, [partition])
+        await self._parts.send_update_metadata(everybody, [partition])
         await self._deletions.resume_for([partition.topic])
 
     async def _stop_removed(self, partition: TopicPartition, removed: Sequence[int]) -> None:

@@ -15,7 +15,7 @@ from emulator.kafka.controller.controlled_shutdown import shut_down
 from emulator.kafka.controller.elections import Elections
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.event_manager import ControllerEvent, ControllerEventManager
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.protocol.messages import (
@@ -36,16 +36,16 @@ class ControllerRequests:
 
     def __init__(
         self,
-        machinery: ControllerParts,
+        parts: ControllerParts,
         events: ControllerEventManager,
         is_active: Callable[[], bool],
         elections: Elections,
         reassignments: Reassignments,
     ) -> None:
-        self._machinery, self._host = machinery, machinery.host
+        self._parts, self._host = parts, parts.host
         self._events, self._is_active = events, is_active
         self._elections, self._reassignments = elections, reassignments
-        self._alter_isrs = AlterIsrs(machinery, reassignments)
+        self._alter_isrs = AlterIsrs(parts, reassignments)
 
     @property
     def is_active(self) -> bool:
@@ -54,7 +54,7 @@ class ControllerRequests:
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
         """Read by a handler thread, between two of the controller's steps."""
-        return topic in self._machinery.context.topics_to_be_deleted
+        return topic in self._parts.context.topics_to_be_deleted
 
     def controlled_shutdown(
         self,
@@ -69,7 +69,7 @@ class ControllerRequests:
                 respond(not_controller)
                 return
             try:
-                left = await shut_down(self._machinery, request.broker, request.broker_epoch)
+                left = await shut_down(self._parts, request.broker, request.broker_epoch)
                 respond(ControlledShutdownResponse(Errors.NONE, left))
             except KafkaError as failed:
                 respond(ControlledShutdownResponse(failed.error))

@@ -13,7 +13,7 @@ from emulator.kafka.controller.context import (
     PartitionState,
     ReplicaState,
 )
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import StopReplicaResponse
 from zk import paths
@@ -24,14 +24,14 @@ _S = ReplicaState
 class TopicDeletionManager:
     """What is to be deleted, and how far it is."""
 
-    def __init__(self, machinery: ControllerParts) -> None:
-        self._machinery = machinery
-        self._context, self._zk_client = machinery.context, machinery.zk_client
-        self._partitions, self._replicas = machinery.partitions, machinery.replicas
+    def __init__(self, parts: ControllerParts) -> None:
+        self._parts = parts
+        self._context, self._zk_client = parts.context, parts.zk_client
+        self._partitions, self._replicas = parts.partitions, parts.replicas
 
     @property
     def _enabled(self) -> bool:
-        return self._machinery.host.config.delete_topic_enable
+        return self._parts.host.config.delete_topic_enable
 
     async def init(self, topics: Sequence[str], ineligible: Iterable[str]) -> None:
         """At fail-over: what the znodes say; where deletion is disabled the markers go."""
@@ -119,7 +119,7 @@ class TopicDeletionManager:
         await self._partitions.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(dict.fromkeys(fresh))
         # Leader -2 takes them out of the metadata caches: clients stop before the logs go.
-        await self._machinery.send_update_metadata(
+        await self._parts.send_update_metadata(
             context.live_or_shutting_down, [p for p in context.assignments if p.topic in topics]
         )
         replicas = [r for t in topics for r in context.replicas_of_topic(t)]

@@ -11,7 +11,7 @@ from functools import partial
 
 from emulator.kafka.controller.context import PartitionState, ReplicaState
 from emulator.kafka.controller.handlers import NodeChangeHandler
-from emulator.kafka.controller.machinery import ControllerParts
+from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -20,18 +20,18 @@ from zk import paths
 class Topics:
     """What the active controller does about topics."""
 
-    def __init__(self, machinery: ControllerParts, deletions: TopicDeletionManager) -> None:
-        self._machinery, self._deletions = machinery, deletions
-        self._context, self._zk_client = machinery.context, machinery.zk_client
-        self._partitions, self._replicas = machinery.partitions, machinery.replicas
-        self._subscribes = machinery.host.profile.zookeeper_client == "zkclient"
+    def __init__(self, parts: ControllerParts, deletions: TopicDeletionManager) -> None:
+        self._parts, self._deletions = parts, deletions
+        self._context, self._zk_client = parts.context, parts.zk_client
+        self._partitions, self._replicas = parts.partitions, parts.replicas
+        self._subscribes = parts.host.profile.zookeeper_client == "zkclient"
         self._watched: dict[str, None] = {}
 
     def watch(self, topics: Iterable[str]) -> None:
         """Register a handler for each; the next read of its znode sets the watch."""
         for topic in topics:
             process = partial(self.on_modification, topic)
-            modified = partial(self._machinery.put_if_active, "PartitionModifications", process)
+            modified = partial(self._parts.put_if_active, "PartitionModifications", process)
             handler = NodeChangeHandler(paths.topic(topic), changed=modified)
             self._watched[topic] = None
             self._zk_client.client.register_change_handler(handler)
@@ -107,7 +107,7 @@ class Topics:
         for topic in [t for t in marked if t not in self._context.all_topics]:
             await self._zk_client.delete_topic_deletion(topic, version)
         known = [t for t in marked if t in self._context.all_topics]
-        if not self._machinery.host.config.delete_topic_enable:
+        if not self._parts.host.config.delete_topic_enable:
             for topic in known:
                 await self._zk_client.delete_topic_deletion(topic, version)
         elif known:

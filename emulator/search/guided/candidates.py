@@ -49,7 +49,7 @@ class GroupHistory:
         self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
-        self._vain = 0
+        self._failures = 0
         """Draws since one led further than all before, that one included."""
         self.best: Candidate | None = None
         self.best_score = NOWHERE
@@ -62,13 +62,13 @@ class GroupHistory:
     def is_exhausted(self) -> bool:
         if not self._segments[0]:
             return False  # There is nothing before the boot.
-        if len(self._wrong) == 1 and self._vain >= HASTE:
+        if len(self._wrong) == 1 and self._failures >= HASTE:
             return True
-        hopeless = self.best_score < self._record or self._goes_wrong_in_one_way
-        return self._vain >= (min(3 * HASTE, self._patience) if hopeless else self._patience)
+        hopeless = self.best_score < self._record or self._fails_alike
+        return self._failures >= (min(3 * HASTE, self._patience) if hopeless else self._patience)
 
     @property
-    def _goes_wrong_in_one_way(self) -> bool:
+    def _fails_alike(self) -> bool:
         """Mostly: whatever the group decides itself, something before it decided this."""
         return bool(self._wrong) and max(self._wrong.values()) * 5 >= self.draws * 4
 
@@ -110,7 +110,7 @@ class GroupHistory:
     ) -> None:
         """How far the run came after this candidate, what was wrong there, and whose it was."""
         self._wrong[wrong] += 1
-        self._vain = 1 if score > self.best_score else self._vain + 1
+        self._failures = 1 if score > self.best_score else self._failures + 1
         if score >= self.best_score:
             self.best, self.best_score, self._party = dict(candidate), score, party
             self._streams = list(streams)

@@ -125,7 +125,7 @@ class GuidedRun:
         """The next one."""
         return self.groups[self.played]
 
-    def go_on(self, candidate: Mapping[Choice, int]) -> Contradiction | None:
+    def play_next_group(self, candidate: Mapping[Choice, int]) -> Contradiction | None:
         """Play the next group under these choices, up to its first contradiction."""
         self.choices |= candidate
         group = self.group
@@ -143,7 +143,7 @@ class GuidedRun:
 
     def group_of(self, part: Part) -> int:
         """For a finished run: the group in which a part that differs first differed."""
-        ms = self._partial.wrong_since_ms(part)
+        ms = self._partial.first_difference_ms(part)
         return next(
             (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.played - 1
         )

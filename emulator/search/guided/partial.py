@@ -69,7 +69,7 @@ class RunningJudgement:
         """What the run has shown since."""
         self._prefix.run.grow(piece)
         self._acknowledged.grow(piece.results)
-        self._stop_watch.go_on(piece)
+        self._stop_watch.add(piece)
 
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
         """By then; these brokers are about to be stopped."""
@@ -105,7 +105,7 @@ class RunningJudgement:
                 total += 2 * alike - len(theirs)
         return total
 
-    def wrong_since_ms(self, part: Part) -> int:
+    def first_difference_ms(self, part: Part) -> int:
         """For a finished run: when a part that differs first differed."""
         point, key = part
         if point in SOFT and (wrong := self._prefix.in_lane(point, key, NEVER_MS)):

@@ -176,7 +176,7 @@ def _near(purpose: str, phase: Phase, expected_us: int, seeds: Stream) -> tuple[
         seed = seeds.bits()
         # What the declared table makes of this seed in the boot.
         latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
-        latencies.took_to_boot(actor, phase.boot_us)
+        latencies.set_boot_time(actor, phase.boot_us)
         us = latencies(purpose, actor)
         best = min(best, (abs(us - expected_us), seed, us))
         if best[0] <= _NEAR_US:

@@ -19,25 +19,27 @@ PRESELECTED_MAX = 60
 AT_ONCE = 10
 """After so many it is asked whether they are enough."""
 
-DelaysApart = Callable[[Examined], Iterable[str]]
+DelayGaps = Callable[[Examined], Iterable[str]]
 
 
-def are_enough(preselected: Mapping[int, Examined], count: int, delays_apart: DelaysApart) -> bool:
+def are_enough(preselected: Mapping[int, Examined], count: int, delay_gaps: DelayGaps) -> bool:
     """There are enough plays, and one of them would match alone."""
     return len(preselected) >= count and any(
-        not run.lacking and not any(True for _ in delays_apart(run)) for run in preselected.values()
+        not run.lacking and not any(True for _ in delay_gaps(run)) for run in preselected.values()
     )
 
 
 def nearest_first(
-    preselected: Mapping[int, Examined], count: int, delays_apart: DelaysApart = lambda run: ()
+    preselected: Mapping[int, Examined],
+    count: int,
+    delay_gaps: DelayGaps = lambda run: (),
 ) -> list[int]:
     """`count` seeds: the nearest one, then each time the one that has most of what all before it
-    differ in (a recording is matched by several runs together). `delays_apart` names the delays
+    differ in (a recording is matched by several runs together). `delay_gaps` names the delays
     that keep a run from matching alone.
     """
     left = {
-        seed: run.lacking | {(DELAYS, name) for name in delays_apart(run)}
+        seed: run.lacking | {(DELAYS, name) for name in delay_gaps(run)}
         for seed, run in preselected.items()
     }
     order = sorted(left, key=lambda seed: (preselected[seed].distance, len(left[seed]), seed))

@@ -113,16 +113,16 @@ class Memory:
     streams: dict[int, list[Choice]] = field(default_factory=dict)
     """By group, the streams of the last candidate that got through."""
     records: dict[int, Score] = field(default_factory=dict)
-    """By group, how far runs came that had a candidate there."""
+    """By group, how far runs record_progress that had a candidate there."""
     vain: dict[int, int] = field(default_factory=dict)
-    """By group, how often it was left since runs last came further from there."""
+    """By group, how often it was left since runs last record_progress further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
-    """How far a run came at all, and under which choices."""
+    """How far a run record_progress at all, and under which choices."""
     agreeing: list[AgreeingRun] = field(default_factory=list)
     target: Part | None = None
     """A further part that the next run must match."""
 
-    def came(self, score: Score, choices: dict[Choice, int]) -> None:
+    def record_progress(self, score: Score, choices: dict[Choice, int]) -> None:
         if score > self.furthest[0]:
             self.furthest = score, choices
 
@@ -173,7 +173,7 @@ class Search:
             outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
                 case _Stopped(score, wrong, party, streams):
-                    self.memory.came(score, {**guided_run.choices, **candidate})
+                    self.memory.record_progress(score, {**guided_run.choices, **candidate})
                     tried.learn(candidate, score, wrong, party, streams)
                 case _Back(to, score, party, memory):
                     # The child's memory has all that was tried below it.
@@ -210,7 +210,7 @@ class Search:
         """In a child: play one group, and all that follows."""
         number = guided_run.played
         guided_run.want(self.memory.target)
-        contradiction = guided_run.go_on(candidate)
+        contradiction = guided_run.play_next_group(candidate)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             wrong = contradiction.wrong
@@ -231,7 +231,7 @@ class Search:
         number, examined = guided_run.played, self.goal.reference.examine(guided_run.whole())
         score = (number, 0)
         if not examined.agrees:
-            self.memory.came(score, guided_run.choices)
+            self.memory.record_progress(score, guided_run.choices)
             return self._back(self._blamed(number), score, "")
         self.memory.agreeing.append(AgreeingRun(self.seed, guided_run.choices, examined))
         missing = still_missing(self.missing, self.memory.agreeing)

@@ -82,7 +82,7 @@ def reply_lost_after_apply(trace: Trace) -> bool:
     return False
 
 
-def watch_fired_before_the_list_was_worked_off(trace: Trace) -> bool:
+def watch_fired_before_list_was_processed(trace: Trace) -> bool:
     """A controller's watch fired again while it had not worked off what it had fired for."""
     queued: set[int] = set()
     for event in trace:
@@ -105,7 +105,7 @@ def alter_isr_retried(trace: Trace) -> bool:
 COVERAGE_GOALS: Mapping[str, Goal] = {
     "BadVersion seen": bad_version_seen,
     "two notifications coalesced": notifications_coalesced,
-    "a watch fired before the list was worked off": watch_fired_before_the_list_was_worked_off,
+    "a watch fired before the list was worked off": watch_fired_before_list_was_processed,
     "controller moved": any_of(
         events.ControllerElected, sentence="Another broker became controller."
     ),

@@ -1,8 +1,8 @@
 """Schedule after schedule from one warm start, each in a copy of it.
 
 Owns which schedules are tried: so many drawn ones, or all of a small scope, breadth first by how
-much differs from what happens by itself. There a state that was met before (by an equal or shorter
-schedule, with as many faults left and as many steps) is not gone on from. Prints nothing.
+much differs from what happens by itself. A state that was visited before (by an equal or shorter
+schedule, with as many faults left and as many steps) is not expanded again. Prints nothing.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def everything(
     """Breadth first by length, from `first` on: all that differ in n places before any that differs
     in n + 1."""
     pool = WarmPool(warm)
-    met: dict[tuple[str, int], int] = {}
+    visited: dict[tuple[str, int], int] = {}
     level: list[Node] = [(first, 0)]
     left = options.schedules
     progress.complete = False
@@ -135,9 +135,9 @@ def everything(
             batch = level[start : start + BATCH][:left]
             left -= min(BATCH, len(level) - start)
             results = dict(pool.play(batch, play, options.jobs))
-            # In the order of the candidates, not as they come: each decides what `met` has.
+            # In the order of the candidates, not as they come: each decides what `visited` has.
             for place, node in enumerate(batch):
-                following += _one_longer(node, results[place], options, met, worth)
+                following += _one_longer(node, results[place], options, visited, worth)
                 yield results[place]
             if left <= 0 and (following or len(batch) < BATCH):
                 return
@@ -149,18 +149,18 @@ def _one_longer(
     node: Node,
     played: ScheduleResult,
     options: SearchOptions,
-    met: dict[tuple[str, int], int],
+    visited: dict[tuple[str, int], int],
     worth: IsWorthTrying | None,
 ) -> Iterator[Node]:
-    """Every way to differ in one more place, behind the last one. `met`: by state and number of
+    """Every way to differ in one more place, behind the last one. `visited`: by state and number of
     faults, the earliest step at which a search was there."""
     candidate, since = node
     choices, faults = candidate.choices, candidate.faults
     for step in range(since, len(played.offered)):
         key = played.states[step], len(faults)
-        if met.get(key, step + 1) <= step:
+        if visited.get(key, step + 1) <= step:
             return  # Who came here as early has as many steps left: all that follows was tried.
-        met[key] = step
+        visited[key] = step
         for take in range(1, played.offered[step]):
             if worth is None or worth(played.options[step][:take]):
                 yield Candidate((*choices, Choice(step, take)), faults), step + 1

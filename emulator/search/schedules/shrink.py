@@ -77,7 +77,7 @@ class Shrinking:
         """Fewer choices than are left when none can be missed: one may stand for several."""
         if len(self.schedule.choices) < 2:
             return
-        schedule, warm = self.schedule, self._warm_of(self.schedule)
+        schedule, warm = self.schedule, self._warm_cluster_of(self.schedule)
         late = {label for choice in schedule.choices for label in choice.over.split("; ")}
         options = SearchOptions(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
         first = Candidate(faults=schedule.faults)
@@ -115,10 +115,10 @@ class Shrinking:
 
     def _play(self, schedule: Schedule, *, exactly: bool) -> ScheduleResult:
         """In a process of its own: nothing of it is left."""
-        warm = self._warm_of(schedule)
+        warm = self._warm_cluster_of(schedule)
         return in_child(lambda: warm.play_written(schedule, exactly=exactly, digest=True))
 
-    def _warm_of(self, schedule: Schedule) -> WarmCluster:
+    def _warm_cluster_of(self, schedule: Schedule) -> WarmCluster:
         """As long as the scenario is the same, all share one warm start."""
         if schedule.scenario != self._warm_cluster.schedule.scenario:
             self._warm_cluster = WarmCluster(schedule)

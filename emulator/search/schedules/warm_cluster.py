@@ -75,7 +75,7 @@ class WarmCluster:
         began_s = time.process_time()
         with rare_collections():
             self._run.bring_up()
-            self._go_on(self.begins_us - 1)
+            self._play_until(self.begins_us - 1)
         self.warm_s = time.process_time() - began_s
         self.warm_events = len(self.events)
 
@@ -130,10 +130,10 @@ class WarmCluster:
         if states:
             strategy.on_step = on_step
         kernel.strategy, kernel.halts = strategy, then_us < FOREVER_US
-        self._go_on(self.ends_us)
+        self._play_until(self.ends_us)
         if kernel.halts:
             kernel.halts = False
-            self._go_on(min(self.ends_us, kernel.now - self.up_us + then_us))
+            self._play_until(min(self.ends_us, kernel.now - self.up_us + then_us))
         broken = self.session.listeners.broken(at_end=True)
         # What is lacking at the end comes last, and has no moment.
         lacking = len(self.session.monitor.lacking())
@@ -154,7 +154,7 @@ class WarmCluster:
             trace=digest_of(self.events) if digest else "",
         )
 
-    def _go_on(self, until_us: int) -> None:
+    def _play_until(self, until_us: int) -> None:
         """The scenario's own steps at their times."""
         run, kernel = self._run, self.kernel
         while not run.over and run.scenario.steps[run.segment].at_us <= until_us:

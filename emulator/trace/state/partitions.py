@@ -202,7 +202,7 @@ class Partitions:
         ):
             partition.states.clear()  # deleted and recreated, in a trace without transactions
         elif last is not None and state.version <= last.version:
-            _know_earlier(partition, state)
+            _merge_earlier(partition, state)
             return
         begins = state.version == 0
         state.created_us = state.from_us if begins else last.created_us if last is not None else 0
@@ -228,7 +228,7 @@ def elects(before: State, state: State) -> bool:
     return (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
 
 
-def _know_earlier(partition: Partition, again: State) -> None:
+def _merge_earlier(partition: Partition, again: State) -> None:
     """A version that is known already, from another source: the earlier moment counts."""
     for known in reversed(partition.states):
         if known.version != again.version:

@@ -144,7 +144,7 @@ class Propagation:
             start = place = place_before(spans, started.t, started.seq)
             if start < 0 or spans[start].to_us <= started.t:
                 continue
-            while _goes_on(spans, place) and (place == start or spans[place].version < version):
+            while _is_replaced(spans, place) and (place == start or spans[place].version < version):
                 place += 1
             last = spans[place]
             is_known = place > start and last.version >= version
@@ -192,14 +192,14 @@ def first_known(spans: list[Known], state: State) -> Known | None:
     return next(later, None)
 
 
-def _goes_on(spans: list[Known], place: int) -> bool:
+def _is_replaced(spans: list[Known], place: int) -> bool:
     """The next entry replaced this one in the same cache."""
     return place + 1 < len(spans) and spans[place].seq_to == spans[place + 1].seq
 
 
 def _arrival(broker: int, spans: list[Known], place: int, state: State) -> Arrival:
     before = spans[place]
-    while _goes_on(spans, place):
+    while _is_replaced(spans, place):
         place += 1
         if not is_older(spans[place], state):
             return Arrival(broker, before, spans[place])

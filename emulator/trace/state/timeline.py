@@ -51,7 +51,7 @@ class Timeline:
         """When it ended, or the trace did."""
         return min(span.to_us, self.end_us)
 
-    def truth_at(self, partition: TopicPartition, at_us: int) -> State | None:
+    def zookeeper_state_at(self, partition: TopicPartition, at_us: int) -> State | None:
         """What ZooKeeper had at `at_us`; None where there is no znode."""
         return span_at(self.states(partition), at_us)
 

@@ -14,6 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Static
 from textual.widgets.data_table import RowKey
 
+from emulator.view.event_text import ids
 from emulator.view.live.top_model import (
     SAME,
     UNKNOWN,
@@ -26,7 +27,6 @@ from emulator.view.live.top_model import (
     views,
 )
 from emulator.view.live.zookeeper_view import SeenPartition, leader_name
-from emulator.view.telling import ids
 
 REFRESH_S = 0.5
 FILTERS = ("all", "under-replicated", "views differ")

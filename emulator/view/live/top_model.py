@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+from emulator.view.event_text import ids
 from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
-from emulator.view.telling import ids
 
 SAME, UNKNOWN = "=", "?"
 

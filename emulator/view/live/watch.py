@@ -126,7 +126,7 @@ class Conflicts:
         return len(self._moments) / _RATE_OVER_S
 
 
-class Lookout:
+class ClusterObserver:
     """Looks at a cluster from all sides until it is closed; `look()` is the newest. A context
     manager. With `listen` it is a tap as well, and counts conflicts of who goes through it."""
 
@@ -137,7 +137,7 @@ class Lookout:
         self._seen, self._link = Seen(), Link.LOST
         self._brokers: dict[int, BrokerLook] = {}
         self._over, self._news = threading.Event(), threading.Event()
-        self._watching = Watching(address, self._saw)
+        self._watching = Watching(address, self._update_seen)
         self._conflicts = None if listen is None else Conflicts()
         self._taps = None
         if listen is not None and self._conflicts is not None:
@@ -148,7 +148,7 @@ class Lookout:
             threading.Thread(target=run, name=name, daemon=True) for name, run in names.items()
         ]
 
-    def __enter__(self) -> Lookout:
+    def __enter__(self) -> ClusterObserver:
         for thread in self._threads:
             thread.start()
         return self
@@ -166,12 +166,12 @@ class Lookout:
         connected = self._link is Link.UP
         return Look(self._seen, self._brokers, connected, per_s, str(self._address))
 
-    def wait_for_news(self, timeout_s: float) -> None:
+    def wait_for_change(self, timeout_s: float) -> None:
         """Until something was seen or told since the last time."""
         self._news.wait(timeout_s)
         self._news.clear()
 
-    def _saw(self, what: Seen, link: Link) -> None:
+    def _update_seen(self, what: Seen, link: Link) -> None:
         self._seen, self._link = what, link
         self._news.set()
 

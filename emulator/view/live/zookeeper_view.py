@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from emulator.view.telling import ids
+from emulator.view.event_text import ids
 from zk import paths
 from zk.client import codec, codec_admin
 from zk.errors import MalformedZNode

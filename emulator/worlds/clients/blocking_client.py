@@ -20,7 +20,7 @@ from emulator.kafka.protocol.messages import (
     Request,
     Response,
 )
-from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import api_of, length_of, request_frame, response_from
 
@@ -38,7 +38,7 @@ def send_request(
     server: tuple[str, int], request: Request, timeout_s: float, kafka: str = SPOKEN
 ) -> Response:
     """Send one request, in the versions of that Kafka's clients. Raises Unreachable."""
-    version = spoken(profiles()[kafka])[api_of(request).name][1]
+    version = supported_versions(profiles()[kafka])[api_of(request).name][1]
     try:
         with closing(Connection(server, timeout_s)) as connection:
             return connection.send(request, version)

@@ -69,10 +69,10 @@ class EmulatedClients:
 
     def admin(self, request: Action) -> None:
         done = self._returned(self._kernel.cause)
-        if not self._through_a_tool(request, done):
+        if not self._run_tool(request, done):
             self._send_request(request, done)
 
-    def _through_a_tool(self, request: Action, done: Callable[[str], object]) -> bool:
+    def _run_tool(self, request: Action, done: Callable[[str], object]) -> bool:
         """Where the cluster's version has no request for it, as tools did it then; False: it has
         one."""
         knows = self._scenario.running().request_versions

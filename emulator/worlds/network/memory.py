@@ -36,7 +36,7 @@ class Break(msgspec.Struct, frozen=True):
     request: str | None = None
     late_us: int = 0
 
-    def strikes(self, request: Request) -> bool:
+    def matches(self, request: Request) -> bool:
         return self.request in (None, kind_of(request))
 
 
@@ -162,7 +162,7 @@ class MemoryNetwork:
 
     def break_connections(self, client: str, server: str, how: Break, count: int) -> None:
         """A connection of `client` to `server` breaks at each of the next `count` requests that
-        this strikes; 0: at no more, whatever was ordered."""
+        this matches; 0: at no more, whatever was ordered."""
         ordered = self.breaks.pop((client, server), [])
         if count:
             self.breaks[client, server] = [*ordered, *[how] * count]
@@ -171,7 +171,7 @@ class MemoryNetwork:
         """How a connection is to break at this request."""
         ordered = self.breaks.get((client, server), [])
         for how in ordered:
-            if how.strikes(request):
+            if how.matches(request):
                 ordered.remove(how)
                 return how
         return None

@@ -22,7 +22,7 @@ from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sending import BROKEN, send
 from emulator.worlds.network.sockets import ConnectionLimits, FramedSocket, Sockets
-from emulator.worlds.wire.api import spoken, version_sent
+from emulator.worlds.wire.api import supported_versions, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
     ReceivedRequest,
@@ -53,7 +53,7 @@ class TcpNetwork:
         advertised address that they stand for."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
-        self.knows = spoken(profile)
+        self.knows = supported_versions(profile)
         self._routes = dict(routes or {})
         self.before_sending: Callable[[], None] = lambda: None
         self.on_invalid_request: Callable[[], None] = lambda: None

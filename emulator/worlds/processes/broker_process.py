@@ -102,7 +102,7 @@ class StandaloneBroker:
         self.clock.on_idle = lambda _: self._flush()
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
-        sink.listen(self._say)
+        sink.listen(self._print_event)
         data, directories = options.data, self.config.log_directories
         self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
         process = self.kernel.process(f"broker-{options.broker}")
@@ -192,7 +192,7 @@ class StandaloneBroker:
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
         print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
 
-    def _say(self, event: events.AnyEvent) -> None:
+    def _print_event(self, event: events.AnyEvent) -> None:
         """Print the few events that a user who watches the process wants to see."""
         match event:
             case events.BrokerRegistered(broker_epoch=epoch):

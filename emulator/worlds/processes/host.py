@@ -40,7 +40,7 @@ class LinkOfProcesses(Capabilities):
     limit_bandwidth = unplug = plug_in = Capabilities.supported
 
 
-class OfItsOwn(HostCapabilities):
+class SeparateProcess(HostCapabilities):
     """What signals can do, and what a broker is started with."""
 
     subject = "processes of their own"
@@ -56,7 +56,7 @@ class OfItsOwn(HostCapabilities):
 def process_capabilities(*, ensemble: bool) -> ClusterCapabilities:
     """Of brokers that are processes; `ensemble`: ZooKeeper's servers can be struck one by one."""
     server = OwnEnsemble() if ensemble else OwnServer()
-    return ClusterCapabilities.of_one_kind(OfItsOwn(), server, AnyClient())
+    return ClusterCapabilities.of_one_kind(SeparateProcess(), server, AnyClient())
 
 
 class ProcessHost:

@@ -102,20 +102,20 @@ class _Merge:
     ) -> None:
         self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
         self._passed: dict[Place, Place] = {}
-        self._asked_with: dict[Place, Place] = {}
+        self._wire_requests: dict[Place, Place] = {}
         # What passed on the wire is a part of its own: it happened neither in the process nor in
         # the server.
         for who, requests in wire.items():
             self._parts[ON_THE_WIRE + who] = Part([one.event for one in requests])
             for place, number in notes_of(requests, parts[who].notes, parts[who].events).items():
-                self._asked_with[ON_THE_WIRE + who, place] = who, number
+                self._wire_requests[ON_THE_WIRE + who, place] = who, number
                 self._passed[who, number] = ON_THE_WIRE + who, place
         self._logged, self._guesses = logged, guess
         self._sent = _by_number(parts, "sent")
         self._answered = _by_number(parts, "answered")
         self._transactions = {entry.zxid: n for n, entry in enumerate(logged)}
         self._request_of = self._match_requests(wire)
-        self._asked_of = self._match_transactions(wire)
+        self._request_places = self._match_transactions(wire)
         self._changed: dict[str, list[tuple[int, int]]] = defaultdict(list)
         for n, entry in enumerate(logged):
             for change in entry.changes:
@@ -147,7 +147,9 @@ class _Merge:
         """Who asked for each, by the number of his note: by the zxid of the answer; where that was
         lost, by the request that passed; where nobody read along, by order within the process."""
         matches = {
-            n: self._asked_with[p] for n, p in self._request_of.items() if p in self._asked_with
+            n: self._wire_requests[p]
+            for n, p in self._request_of.items()
+            if p in self._wire_requests
         }
         for who, part in self._parts.items():
             for note in part.notes:
@@ -185,7 +187,7 @@ class _Merge:
                 return self._from(self._answered, (note.who, note.number))
             case "told":
                 n = self._transactions.get(note.zxid, -1)
-                mine = self._asked_of.get(n) == (who, note.number)
+                mine = self._request_places.get(n) == (who, note.number)
                 return (ZOOKEEPER, n) if mine else NOWHERE, (ZOOKEEPER, n)
             case "fired":
                 changes = self._changed.get(note.who, ())
@@ -236,12 +238,12 @@ class _Merge:
                     waits[who, note.at].append(before)
                 if note.kind == "told" and (who, note.number) in self._passed:
                     waits[who, note.at].append(self._passed[who, note.number])
-        for n, (who, number) in self._asked_of.items():
-            asked_at = who, self._parts[who].notes[number].at - 1
-            waits[ZOOKEEPER, n] += [asked_at, self._passed.get((who, number), asked_at)]
+        for n, (who, number) in self._request_places.items():
+            requested_at = who, self._parts[who].notes[number].at - 1
+            waits[ZOOKEEPER, n] += [requested_at, self._passed.get((who, number), requested_at)]
         for n, request in self._request_of.items():
             waits[ZOOKEEPER, n].append(request)
-        for passed, (who, number) in self._asked_with.items():
+        for passed, (who, number) in self._wire_requests.items():
             waits[passed].append((who, self._parts[who].notes[number].at - 1))
         return waits
 
@@ -278,11 +280,11 @@ class _Merge:
         """An event with its number, cause and time in the merged trace."""
         event = self._parts[who].events[at]
         if who.startswith(ON_THE_WIRE):
-            cause = self._cause_of_request(self._asked_with.get((who, at), NOWHERE))
+            cause = self._cause_of_request(self._wire_requests.get((who, at), NOWHERE))
         elif who == ZOOKEEPER:
-            asked_at = self._asked_of.get(at, NOWHERE)
-            request = self._request_of.get(at) or self._passed.get(asked_at)
-            cause = request or self._cause_of_request(asked_at)
+            requested_at = self._request_places.get(at, NOWHERE)
+            request = self._request_of.get(at) or self._passed.get(requested_at)
+            cause = request or self._cause_of_request(requested_at)
         else:
             cause = self._resolved(who, event.cause)
         seq = self._new[who, at] = len(before)

@@ -15,7 +15,7 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario
 from emulator.worlds.real_kafka.clients import REQUESTS, SPOKEN_FROM
-from emulator.worlds.real_kafka.tools import is_by_tool, why_not
+from emulator.worlds.real_kafka.tools import is_by_tool, unsupported_reason
 from emulator.worlds.zookeeper import OwnServer
 
 LINKS_FROM = (0, 10, 2)
@@ -80,7 +80,7 @@ class ClientsOfKafka(Capabilities):
 
     def admin(self, request: Action) -> None:
         if is_by_tool(request, self._version):
-            why = why_not(request, self._version)
+            why = unsupported_reason(request, self._version)
             if why is not None:
                 raise Unsupported(why)
         elif type(request) not in REQUESTS:

@@ -35,7 +35,7 @@ def sender_of(data: bytes) -> int | None:
     return int(match[1]) if match else NOBODY
 
 
-class _Introduction:
+class _BrokerIdentification:
     """Reads along until it is known who has connected."""
 
     def __init__(self, on_known: Callable[[Conversation, int], None]) -> None:
@@ -69,7 +69,7 @@ class _ProxyListener(Proxy):
             if link is not None:  # else a client's: it stays here, and no action reaches it
                 self.hand_over(conversation, link)
 
-        return _Introduction(hand_over)
+        return _BrokerIdentification(hand_over)
 
 
 class InterBrokerProxies:

@@ -40,7 +40,7 @@ def is_by_tool(request: Action, numbers: tuple[int, ...]) -> bool:
     return numbers < _SINCE.get(type(request), (0,))
 
 
-def why_not(request: Action, numbers: tuple[int, ...]) -> str | None:
+def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
     """Why no tool of this version can do it."""
     if type(request) not in {*_SINCE, DeleteController}:
         return "neither the client that is used nor Kafka's own tools of this version do it"

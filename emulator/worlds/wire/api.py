@@ -85,7 +85,7 @@ def apis() -> dict[int, Api[Request, Response]]:
     return {api.key: api() for api in sorted(kinds, key=lambda api: api.key)}
 
 
-def spoken(profile: Profile) -> dict[str, tuple[int, int]]:
+def supported_versions(profile: Profile) -> dict[str, tuple[int, int]]:
     """The versions that brokers of this Kafka speak, by API."""
     ranges = ((api.name, api.range_of(profile)) for api in apis().values())
     return {name: versions for name, versions in ranges if versions is not None}

@@ -231,7 +231,7 @@ def _enum_reader(name: str, number: _Read) -> _Read:
     return read_enum
 
 
-def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:
+def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:  # noqa: C901 - one branch per kind of field
     """One value of a field, or of its array: the fewest bytes that it takes, and how it is read."""
     if field.schema is not None:
         return _least_size(field.schema), _entity_reader(field.schema)

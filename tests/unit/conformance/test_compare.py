@@ -156,7 +156,7 @@ def test_a_run_says_what_it_wants_beside_it_to_span_the_delays() -> None:
     reference = Reference(recorded("idle-topic"))
 
     def wanted(run: Recording) -> list[str]:
-        return [name.rpartition(": ")[2] for name in reference.delays_apart(reference.examine(run))]
+        return [name.rpartition(": ")[2] for name in reference.delay_gaps(reference.examine(run))]
 
     assert wanted(notified_later("idle-topic", 150)) == []
     assert set(wanted(notified_later("idle-topic", 151))) == {"none so short"}

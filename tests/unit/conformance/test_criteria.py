@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from emulator.conformance.criteria import entries_of, lens_of, squeezed
+from emulator.conformance.criteria import entries_of, lens_of, without_retries
 from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.requests import batches_sorted
 
@@ -26,7 +26,7 @@ def lanes_of_requests(*facts: Fact) -> list[str]:
 
 
 def squeezed_text(text: str) -> str:
-    return "".join(str(entry) for _, entry in squeezed([(0, letter) for letter in text]))
+    return "".join(str(entry) for _, entry in without_retries([(0, letter) for letter in text]))
 
 
 def test_repeats_of_one_entry_and_of_a_pair_count_once() -> None:
@@ -37,21 +37,21 @@ def test_repeats_of_one_entry_and_of_a_pair_count_once() -> None:
 
 
 def test_of_a_repeat_the_first_time_is_kept() -> None:
-    assert squeezed([(1, "A"), (5, "A"), (9, "B")]) == [(1, "A"), (9, "B")]
+    assert without_retries([(1, "A"), (5, "A"), (9, "B")]) == [(1, "A"), (9, "B")]
 
 
 @given(LANE, st.integers(0, 13))
 @properties
 def test_repeating_any_entry_changes_nothing(lane: list[tuple[int, str]], at: int) -> None:
     repeated = lane[:at] + lane[max(0, at - 1) : at] + lane[at:]
-    assert squeezed(list(repeated)) == squeezed(list(lane))
+    assert without_retries(list(repeated)) == without_retries(list(lane))
 
 
 @given(LANE)
 @properties
 def test_what_is_squeezed_has_nothing_left_to_squeeze(lane: list[tuple[int, str]]) -> None:
-    once = squeezed(list(lane))
-    assert squeezed(once) == once
+    once = without_retries(list(lane))
+    assert without_retries(once) == once
 
 
 def test_requests_of_one_kind_in_a_row_have_no_order() -> None:

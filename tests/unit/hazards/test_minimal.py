@@ -48,7 +48,7 @@ def test_a_search_that_may_not_try_all_says_so(with_a_step_too_many: Entry) -> N
 def test_an_expectation_that_its_cure_does_not_mend_is_not_the_hazard() -> None:
     """Where nothing is done an ISR does not shrink either, with the cure or without."""
     told = [entry for entry in catalogue().values() if not entry.violates]
-    assert not any(Schedule(entry).shows_it([]) for entry in told)
+    assert not any(Schedule(entry).reproduces([]) for entry in told)
 
 
 def test_no_schedule_of_the_catalogue_is_long() -> None:

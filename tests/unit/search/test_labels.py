@@ -17,7 +17,7 @@ class Connection:
     def _renamed(self, reply: Reply) -> None: ...
 
 
-def test_a_call_back_is_called_what_it_declares() -> None:
+def test_a_callback_is_called_what_it_declares() -> None:
     with Stage() as stage:
         lane = stage.process.lane("network")
         call = partial(Connection()._renamed, Reply(0))

@@ -29,7 +29,7 @@ def lines(events: Sequence[AnyEvent], width: int = 124, **choice: Any) -> list[s
     return [line.rstrip() for line in printed(events, width, **choice).splitlines()]
 
 
-def squeezed(events: Sequence[AnyEvent], width: int) -> str:
+def without_retries(events: Sequence[AnyEvent], width: int) -> str:
     """The table with runs of blanks and of dashes as one: what it says, not how wide it is."""
     text = printed(events, width)
     return re.sub(r"─+", "─", re.sub(r" +", " ", text)).replace(" \n", "\n")
@@ -55,7 +55,7 @@ NEWS = """\
 
 
 def test_a_shrink_is_a_decision_a_write_and_news_that_come_late() -> None:
-    text = squeezed(Script().shrink_and_late_news().events, width=160)
+    text = without_retries(Script().shrink_and_late_news().events, width=160)
     assert SHRINK in text
     assert NEWS in text
     assert "┃ shows an older ISR than ZooKeeper has" in text
@@ -96,7 +96,7 @@ def test_a_refused_write_says_what_zookeeper_has() -> None:
     script.add(e.ZkSent, 1, "setData", path, 0)
     script.add(e.ZkReply, 1, "setData", path, -103, -1, 900)
     script.add(e.IsrUpdateRejected, 1, P0, "shrink", 0)
-    text = squeezed(script.events, width=170)
+    text = without_retries(script.events, width=170)
     assert "│ BADVERSION, have 1 ◀─│ shrink refused" in text
     assert "expected v0" in text
     assert "shrink refused" in text
@@ -158,7 +158,7 @@ def test_clients_have_a_lane_when_they_are_refused() -> None:
     script.at(13000).add(
         e.RecordsProduced, 0, "p", P0, "all", "NOT_ENOUGH_REPLICAS", -1, 3, 12_000_000
     )
-    assert "3 records NOT_ENOUGH_REPLICAS" in squeezed(script.events, width=220)
+    assert "3 records NOT_ENOUGH_REPLICAS" in without_retries(script.events, width=220)
 
 
 def test_fetches_of_a_quiet_cluster_are_folded_with_their_count() -> None:
@@ -186,7 +186,7 @@ def test_a_broker_without_a_process_is_no_broker_that_stands_still() -> None:
     script.at(9500).add(e.BrokerStarted, 1)
     script.at(11_000).add(e.BrokerExited, 1)
     script.at(12_000).action("resume", broker=2)
-    table = squeezed(script.events, 124)
+    table = without_retries(script.events, 124)
     assert " 5.000 │ │ · killed │ │\n" in table
     assert " 7.000 │ │ · ░ paused │\n" in table
     assert " 9.000 │ │ │ starts ░ │\n" in table

@@ -14,7 +14,7 @@ from emulator.trace import events as e
 from emulator.trace.reader import Header
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import Lagging, LoggedOp, TopicPartition
-from emulator.view.telling import scene
+from emulator.view.event_text import scene
 from emulator.view.why import (
     BY_TIME_ONLY,
     EPOCH_START,
@@ -23,7 +23,7 @@ from emulator.view.why import (
     NOTIFICATIONS,
     NoSuchChange,
     Story,
-    tell_why,
+    explain_version,
 )
 from emulator.view.why_text import headline, lines, render_why
 from emulator.view.wording import describe_event
@@ -32,7 +32,7 @@ from tests.unit.view.traces import HEADER, P0, Script
 
 
 def story_of(recording: str, version: int) -> Story:
-    return tell_why(Timeline(recorded(recording)), HEADER, P0, version)
+    return explain_version(Timeline(recorded(recording)), HEADER, P0, version)
 
 
 def told(story: Story) -> str:
@@ -66,7 +66,7 @@ def test_an_expand_asks_for_the_high_watermark_and_not_for_the_lag() -> None:
     script = Script().shrink_and_late_news()
     script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
     script.changes((1, 3), (1, 3, 2), 2)
-    text = told(tell_why(Timeline(script.events), HEADER, P0, 2))
+    text = told(explain_version(Timeline(script.events), HEADER, P0, 2))
     assert "leader saw: follower 2 at LEO 118 of 118, HW 60\n" in text
     assert "rule: LEO 118 ≥ HW 60 and ≥ the epoch's first offset: in sync" in text
     assert "joining does not depend on replica.lag.time.max.ms" in text
@@ -83,7 +83,7 @@ def older(*without: str, **defaults: str) -> Header:
 def rules(header: Header, behind: int) -> str:
     script = Script().shrink_and_late_news()
     script.at(20000).changes((1, 3), (1,), 2, Lagging(3, 118 - behind, 900))
-    return told(tell_why(Timeline(script.events), header, P0, 2))
+    return told(explain_version(Timeline(script.events), header, P0, 2))
 
 
 def test_before_0_9_a_follower_was_late_by_records_or_by_its_last_fetch() -> None:
@@ -107,7 +107,7 @@ def test_before_2_0_1_the_epochs_first_offset_did_not_matter() -> None:
     script = Script().shrink_and_late_news()
     script.at(14000).add(e.FollowerStateUpdated, 1, P0, 2, 118, 118, 14000)
     script.changes((1, 3), (1, 3, 2), 2)
-    text = told(tell_why(Timeline(script.events), older(EPOCH_START), P0, 2))
+    text = told(explain_version(Timeline(script.events), older(EPOCH_START), P0, 2))
     assert "rule: LEO 118 ≥ HW 60: in sync" in text
 
 
@@ -131,7 +131,7 @@ def test_the_first_state_is_the_controllers_own() -> None:
 
 
 def test_a_broker_that_never_heard_of_it() -> None:
-    story = tell_why(Timeline(Script().shrink_and_late_news().events), HEADER, P0, 1)
+    story = explain_version(Timeline(Script().shrink_and_late_news().events), HEADER, P0, 1)
     assert "broker 2: showed the old [1,2,3] v0 for 7 s, and nothing newer" in told(story)
     assert "path: decision ─4 ms→ ZooKeeper ─7 s→ notification ─8 ms→ controller" in told(story)
 
@@ -142,7 +142,7 @@ def test_refused_tries_before_it_are_counted() -> None:
         script.at(at).decides((1, 3), (1,), 0)
         script.add(e.IsrUpdateRejected, 1, P0, "shrink", 0)
     script.at(22000).changes((1, 3), (1,), 2)
-    assert tell_why(Timeline(script.events), HEADER, P0, 2).refused == 2
+    assert explain_version(Timeline(script.events), HEADER, P0, 2).refused == 2
 
 
 @pytest.mark.parametrize(
@@ -157,7 +157,7 @@ def test_what_does_not_exist_is_said_with_what_does(
 ) -> None:
     timeline = Timeline(recorded("shrink-expand"))
     with pytest.raises(NoSuchChange, match="^" + message):
-        tell_why(timeline, HEADER, TopicPartition(partition, 0), version)
+        explain_version(timeline, HEADER, TopicPartition(partition, 0), version)
 
 
 def test_as_json_it_has_every_number() -> None:
@@ -202,7 +202,7 @@ def crash_and_election(*, asked: bool = False) -> Script:
 
 
 def test_an_election_is_told_from_its_first_cause() -> None:
-    text = told(tell_why(Timeline(crash_and_election().events), HEADER, P0, 1))
+    text = told(explain_version(Timeline(crash_and_election().events), HEADER, P0, 1))
     assert text.startswith("orders-0@v1  leader 1 → 2, ISR [1,2,3] → [2,3], by controller 3")
     assert "cause: 5.000 s  broker 1 killed\n" in text
     assert ": 10.448 s  the ZooKeeper session of broker 1 ended\n" in text
@@ -217,7 +217,7 @@ def test_an_unclean_election_is_called_so() -> None:
     check = LoggedOp("check", "/controller_epoch", version=2)
     op = LoggedOp("setData", "/brokers/topics/orders/partitions/0/state", state, 2)
     script.add(e.ZkTransaction, 3, 92, "multi", None, None, None, False, (check, op))
-    text = told(tell_why(Timeline(script.events), HEADER, P0, 2))
+    text = told(explain_version(Timeline(script.events), HEADER, P0, 2))
     assert "unclean: 1 was not in the ISR [2,3]\n" in text
     assert "because" not in text
 

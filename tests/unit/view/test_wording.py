@@ -23,7 +23,7 @@ from emulator.trace.values import (
     WireOp,
 )
 from emulator.view import wording
-from emulator.view.telling import Level, fields_of, partitions_of, scene
+from emulator.view.event_text import Level, fields_of, partitions_of, scene
 from emulator.view.wording import describe_event, versions
 
 P0 = TopicPartition("orders", 0)
@@ -71,7 +71,7 @@ def test_it_can_be_told(kind: type[Any]) -> None:
 def test_a_kind_without_words_of_its_own_is_told_by_its_fields(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(wording, "TELLERS", {})
+    monkeypatch.setattr(wording, "DESCRIBERS", {})
     event = e.HwAdvanced(0, 0, 1, "", -1, P0, "leader", 60, 61)
     told = describe_event(event, scene(Timeline([event])))
     assert told.headline == "hw advanced"

@@ -22,7 +22,7 @@ from emulator.scenario.errors import UserError
 from emulator.worlds.clients.emulated import AnyClient
 from emulator.worlds.cluster import Cluster
 from emulator.worlds.emulated_host import InThisProcess
-from emulator.worlds.processes.host import OfItsOwn
+from emulator.worlds.processes.host import SeparateProcess
 from emulator.worlds.real_kafka.capabilities import HostOfKafka
 from emulator.worlds.zookeeper import OwnServer
 from zk.wire import When
@@ -182,7 +182,7 @@ class Mixed:
         self.calls: Calls = []
         self.done: list[str] = []
         other = OtherParts(self.calls)
-        kinds = {1: InThisProcess(), 2: OfItsOwn(), 3: HostOfKafka((2, 6, 3))}
+        kinds = {1: InThisProcess(), 2: SeparateProcess(), 3: HostOfKafka((2, 6, 3))}
         self.hosts = {broker: DoubledHost(f"host {broker}", self.calls) for broker in kinds}
         self.cluster = Cluster(
             self.hosts,

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from emulator.kafka.profiles.base import profiles
-from emulator.worlds.wire.api import apis, spoken
+from emulator.worlds.wire.api import apis, supported_versions
 from emulator.worlds.wire.decoder import ENTRIES, ENUMS, MOST_ENTRIES, read
 from emulator.worlds.wire.entities import (
     Entity,
@@ -31,7 +31,7 @@ from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import UnknownApiVersionsVersion, arrived
 from tests.unit.worlds.test_wire import FRAMES, STRIKES, garbled
 
-KNOWS = spoken(profiles()["2.7"])
+KNOWS = supported_versions(profiles()["2.7"])
 REQUESTS = [
     request_schema(api.key, version)
     for api in apis().values()
@@ -73,7 +73,7 @@ def _value(field: Field) -> st.SearchStrategy[Any]:
             return ms.map(lambda n: dt.timedelta(milliseconds=n))
         case "datetime_i64":
             return st.datetimes(
-                dt.datetime(1970, 1, 2), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)
+                dt.datetime(1970, 1, 2), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001 - Hypothesis adds the zone
             ).map(lambda at: at.replace(microsecond=0))
     raise AssertionError(field.kafka_type)
 
@@ -141,7 +141,7 @@ def test_random_bytes_say_the_same_when_written_again_or_are_refused(
 
 def _same_or_refused(data: bytes, profile: str) -> None:
     try:
-        received = arrived(data, spoken(profiles()[profile]))
+        received = arrived(data, supported_versions(profiles()[profile]))
     except (Malformed, UnknownApiVersionsVersion):
         return
     written = encoded(received.entity)
@@ -156,7 +156,7 @@ def test_bytes_behind_the_end_of_a_request_are_refused(frame: tuple[bytes, str])
     data, profile = frame
     for rest in (b"\1", b"\0\0\0\0"):
         with pytest.raises(Malformed, match=f"{len(rest)} bytes behind its end"):
-            arrived(data + rest, spoken(profiles()[profile]))
+            arrived(data + rest, supported_versions(profiles()[profile]))
 
 
 def test_a_forged_stop_replica_with_a_negative_number_of_partitions_is_refused() -> None:

@@ -134,15 +134,15 @@ def test_a_link_that_is_cut_one_way_carries_the_other_on_everybodys_connections(
 ) -> None:
     """To broker 1: what 2 asks on its connection, and what it answers on 1's."""
     fetcher, leader = cluster.connect("broker-2-fetcher-0", 1)
-    asker, answerer = cluster.connect("1", 2)
+    requester, answerer = cluster.connect("1", 2)
     for _ in range(2):
         assert passes(fetcher, leader, 0)
-        assert passes(asker, answerer, 0)
+        assert passes(requester, answerer, 0)
     cluster.links.cut(2, 1, "to_peer")
     assert not passes(fetcher, leader, 1)
-    assert not passes(answerer, asker, 1)
+    assert not passes(answerer, requester, 1)
     assert passes(leader, fetcher, 2)
-    assert passes(asker, answerer, 2)
+    assert passes(requester, answerer, 2)
 
 
 def test_who_connects_to_a_link_that_is_cut_waits_until_it_is_healed(cluster: Cluster) -> None:

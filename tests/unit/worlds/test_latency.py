@@ -27,7 +27,7 @@ def test_cold_code_warms_up_stage_by_stage_in_each_process() -> None:
 
 def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root() -> None:
     latencies = Latencies(Chance(1), STEPS)
-    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    latencies.set_boot_time("broker-1", 4 * USUAL_BOOT_US)
     assert of(latencies, "boot") == [20]
     assert of(latencies, "open", 4) == [60, 10, 10, 1]
     assert latencies("boot", "broker-2") == 5000, "another process boots at its own pace"
@@ -35,7 +35,7 @@ def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root
 
 def test_cold_code_of_a_paced_row_goes_with_the_boot_and_not_with_its_root() -> None:
     latencies = Latencies(Chance(1), STEPS)
-    latencies.took_to_boot("broker-1", 4 * USUAL_BOOT_US)
+    latencies.set_boot_time("broker-1", 4 * USUAL_BOOT_US)
     assert of(latencies, "roles", 2) == [120, 4]
 
 

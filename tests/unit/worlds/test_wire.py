@@ -61,7 +61,7 @@ from emulator.kafka.protocol.messages import (
     UpdateMetadataResponse,
 )
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.worlds.wire.api import spoken
+from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed, Unsupported
 from emulator.worlds.wire.frames import (
     MAX_FRAME,
@@ -146,7 +146,7 @@ EXCHANGES: list[tuple[Request, Response]] = [
 def _spoken() -> Iterator[tuple[str, Request, Response, int]]:
     """Each exchange in each version of each profile."""
     for profile in ("1.0", "1.1", "2.1", "2.4", "2.6", "2.7"):
-        knows = spoken(profiles()[profile])
+        knows = supported_versions(profiles()[profile])
         for request, response in EXCHANGES:
             name = api_of(request).name
             least, most = knows.get(name, (1, 0))
@@ -158,7 +158,7 @@ def _spoken() -> Iterator[tuple[str, Request, Response, int]]:
 def test_requests_and_answers_survive_the_wire_in_every_version(profile: str) -> None:
     """In the newest version of a profile as they were, but for what that version does not say; in
     older ones they are read without complaint."""
-    knows = spoken(profiles()[profile])
+    knows = supported_versions(profiles()[profile])
     for name, request, response, version in _spoken():
         if name != profile:
             continue
@@ -176,7 +176,7 @@ def test_requests_and_answers_survive_the_wire_in_every_version(profile: str) ->
 @pytest.mark.parametrize("request_response", EXCHANGES, ids=lambda e: type(e[0]).__name__)
 def test_the_newest_version_says_everything(request_response: tuple[Request, Response]) -> None:
     request, response = request_response
-    knows = spoken(profiles()["2.7" if isinstance(request, AlterIsrRequest) else "2.6"])
+    knows = supported_versions(profiles()["2.7" if isinstance(request, AlterIsrRequest) else "2.6"])
     version = knows[api_of(request).name][1]
     frame = request_frame(request, version, 1, "c")
     read = arrived(frame[4:], knows)
@@ -210,7 +210,7 @@ def test_kio_reads_what_we_write_and_writes_what_we_read() -> None:
     """Our reader goes over kio's schemas by itself; kio's own is the oracle, byte for byte."""
     for _, request, _, version in _spoken():
         frame = request_frame(request, version, 7, "client")
-        read = arrived(frame[4:], spoken(profiles()["2.7"]))
+        read = arrived(frame[4:], supported_versions(profiles()["2.7"]))
         schema = type(read.entity)
         header, size = entity_reader(schema.__header_schema__)(frame, 4)  # type: ignore[attr-defined]
         theirs, body = entity_reader(schema)(frame, 4 + size)
@@ -226,7 +226,7 @@ def test_a_tagged_field_that_nobody_knows_is_passed_over() -> None:
     """librdkafka 2.16 asks for all topics with a null array of four bytes where one is meant; what
     follows reads as a tagged field, which Kafka passes over."""
     request = bytes.fromhex("0003000900000003000772646b61666b61000000000001000000")
-    read = arrived(request, spoken(profiles()["2.6"]))
+    read = arrived(request, supported_versions(profiles()["2.6"]))
     assert read.sent.requests == (MetadataRequest(),)
     assert read.client_id == "rdkafka"
 
@@ -237,7 +237,9 @@ def test_a_tagged_field_that_nobody_knows_is_passed_over() -> None:
 def test_an_unknown_version_of_api_versions_is_answered_in_version_0() -> None:
     """KIP-511: a newer client learns what there is."""
     with pytest.raises(UnknownApiVersionsVersion) as told:
-        arrived(bytes.fromhex("0012 7fff 00000009 0001 63".replace(" ", "")), spoken(_2_6))
+        arrived(
+            bytes.fromhex("0012 7fff 00000009 0001 63".replace(" ", "")), supported_versions(_2_6)
+        )
     frame = told.value.answer
     assert frame[4:8] == (9).to_bytes(4, "big")
     assert frame[8:10] == (35).to_bytes(2, "big")
@@ -259,13 +261,13 @@ _2_6 = profiles()["2.6"]
 )
 def test_what_is_no_request_is_refused_with_a_reason(request_hex: str, why: str) -> None:
     with pytest.raises(Malformed, match=why):
-        arrived(bytes.fromhex(request_hex.replace(" ", "")), spoken(_2_6))
+        arrived(bytes.fromhex(request_hex.replace(" ", "")), supported_versions(_2_6))
 
 
 def test_a_consumer_group_is_refused_with_a_reason() -> None:
     """FindCoordinator version 3 for a group `g`; kio reads the answer."""
     asked = bytes.fromhex("000a 0003 00000001 0001 63 00 02 67 00 00".replace(" ", ""))
-    read = arrived(asked, spoken(_2_6))
+    read = arrived(asked, supported_versions(_2_6))
     assert read.sent.requests == ()
     answer = read.answer([])
     assert answer is not None
@@ -287,7 +289,7 @@ def test_whatever_comes_is_a_request_or_malformed(data: bytes, key: int, version
     """Nothing else ever comes out of the reader."""
     head = key.to_bytes(2, "big") + version.to_bytes(2, "big") + b"\0\0\0\1\0\1c"
     try:
-        arrived(head + data, spoken(_2_6))
+        arrived(head + data, supported_versions(_2_6))
     except (Malformed, Unsupported, UnknownApiVersionsVersion):
         pass
 
@@ -306,7 +308,7 @@ def test_what_is_no_topic_makes_no_folder(topic: str) -> None:
             for version in range(1, 4):
                 frame = request_frame(request, version, 1, "c")
                 with pytest.raises(Malformed, match=r"Topic name|partition -1|has a NUL"):
-                    arrived(frame[4:], spoken(_2_6))
+                    arrived(frame[4:], supported_versions(_2_6))
 
 
 FRAMES = [
@@ -343,7 +345,7 @@ def test_a_request_with_wrong_bytes_in_it_is_a_request_or_malformed(
     """Of every API in every version; other numbers and lengths, and what is cut off."""
     data, profile = frame
     try:
-        arrived(garbled(data, strikes), spoken(profiles()[profile]))
+        arrived(garbled(data, strikes), supported_versions(profiles()[profile]))
     except (Malformed, Unsupported, UnknownApiVersionsVersion):
         pass
 
@@ -390,7 +392,7 @@ def test_a_produce_request_without_a_whole_batch_is_refused_partition_by_partiti
         ProducePartition(PAYMENTS, 2, len(bad), bad),
     )
     frame = request_frame(ProduceRequest(1, 1000, wanted), 8, 1, "p")
-    read = arrived(frame[4:], spoken(_2_6))
+    read = arrived(frame[4:], supported_versions(_2_6))
     (request,) = read.sent.requests
     assert isinstance(request, ProduceRequest)
     assert [p.partition for p in request.partitions] == [ORDERS]

@@ -57,7 +57,7 @@ class Asker(Client):
             self.open()
 
 
-def asker(world: World, name: str) -> Asker:
+def requester(world: World, name: str) -> Asker:
     client = Asker(world, name, 3000)
     client.answered = []
     return client
@@ -131,7 +131,7 @@ def test_every_request_is_answered_once_and_in_order_and_the_world_mends(
         return 700_000 if purpose == "zk_reconnect" else latencies[draws[0] % 3]
 
     world.service._latency = latency
-    clients = {name: asker(world, name) for name in NAMES}
+    clients = {name: requester(world, name) for name in NAMES}
     for what, name, n in story:
         actions(world, clients[name], n)[what]()
     mend(world, clients)

@@ -11,7 +11,7 @@ from emulator.kafka.profiles.base import CannotPropagate, profiles
 from emulator.kafka.profiles.differences import differences
 from emulator.kafka.profiles.guards.base import Guard, guards, number
 from emulator.kafka.profiles.guards.isr import LAG_BY_TIME_ONLY, STAY_AT_LOG_END
-from emulator.worlds.wire.api import spoken, version_sent
+from emulator.worlds.wire.api import supported_versions, version_sent
 
 names = st.sampled_from(list(profiles()))
 
@@ -90,4 +90,4 @@ def test_who_writes_isrs_itself_fetches_as_2_6_does(propagation: str, version: i
         running = profiles()[name].altered({}, propagation)
         assert version_sent(running, "Fetch", 12) == version
         assert version_sent(running.altered({}, "rpc"), "Fetch", 12) == 12, "and back"
-        assert spoken(running)["Fetch"][1] == 12, "it answers newer ones all the same"
+        assert supported_versions(running)["Fetch"][1] == 12, "it answers newer ones all the same"

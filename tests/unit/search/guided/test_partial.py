@@ -95,7 +95,7 @@ def test_a_race_that_is_lost_is_a_contradiction_only_where_it_is_wanted(wanted: 
     partial.target = part if wanted else None
     contradiction = partial.contradiction(lost["t"] + GRACE_MS + 1)
     assert (contradiction is not None) == wanted
-    assert abs(partial.wrong_since_ms(part) - lost["t"]) <= 1
+    assert abs(partial.first_difference_ms(part) - lost["t"]) <= 1
 
 
 def stalling(*ends_ms: int) -> Recording:
@@ -116,7 +116,7 @@ def test_a_stall_more_or_less_is_wrong_since_the_first_that_only_one_side_has(
     partial.target = part = (PRODUCED, f"o-0 acks=1{STALLS}")
     partial.grow(stalling(*ends_ms))
     assert partial.contradiction(since_ms - 600) is None or since_ms == 4000
-    assert partial.wrong_since_ms(part) == since_ms
+    assert partial.first_difference_ms(part) == since_ms
 
 
 def test_a_state_that_reality_wrote_otherwise_is_wrong_when_it_is_written() -> None:

@@ -77,7 +77,7 @@ class Scene(msgspec.Struct):
             return f"{partitions[0]} and {len(partitions) - 1} more"
         return ", ".join(map(str, partitions))
 
-    def asker(self, event: AnyEvent) -> str:
+    def requester(self, event: AnyEvent) -> str:
         """The lane that a ZooKeeper request came from: the controller's, or a broker's own."""
         if isinstance(event, e.ZkTransaction) and is_fenced(event):
             return CONTROLLER
@@ -152,18 +152,18 @@ def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
 # -- the registry ----------------------------------------------------------------------------------
 
 E = TypeVar("E")
-Teller = Callable[[Any, Scene], EventText]
-TELLERS: dict[type[object], Teller] = {}
+Describer = Callable[[Any, Scene], EventText]
+DESCRIBERS: dict[type[object], Describer] = {}
 
 
-def tells(
+def describes(
     kind: type[E],
 ) -> Callable[[Callable[[E, Scene], EventText]], Callable[[E, Scene], EventText]]:
     """Register the function that puts events of `kind` into words."""
 
-    def register(teller: Callable[[E, Scene], EventText]) -> Callable[[E, Scene], EventText]:
-        TELLERS[kind] = teller
-        return teller
+    def register(describer: Callable[[E, Scene], EventText]) -> Callable[[E, Scene], EventText]:
+        DESCRIBERS[kind] = describer
+        return describer
 
     return register
 
