@@ -1,8 +1,8 @@
 """What of a segment's file is a log, found after a process that may have been killed.
 
 A batch counts if its checksum fits and it continues the log: from the offset where the last one
-ended, with a leader epoch that the epoch file has (it is written first). The checksum does not cover
-these two. Where that ends, whole batches behind it tell corruption from a write that was cut off.
+ended, with a leader epoch that the epoch file has (it is written first). The checksum covers
+neither. Where that ends, whole batches behind it tell corruption from a write that was cut off.
 Kafka cuts off both alike (Log.scala@2.6.3 recoverLog).
 """
 

@@ -1,11 +1,12 @@
 """Logs in files, as Kafka lays them: segments, leader epochs, high watermarks.
 
 What a broker's process finds again after a SIGKILL: every write goes to the operating system before
-anything follows from it, checkpoints are written aside and renamed. What does not continue a log
-is cut off, said, and kept beside it; a directory with a checkpoint that cannot be read has failed. A
-write is whole or the directory has failed, until the broker's next process; but a process without
-descriptors has only failed to write. Files are for their owner alone. Indices are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
-OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
+anything follows from it; checkpoints are written aside and renamed. Bytes that do not continue a
+log are cut off, reported, and kept beside it. A directory with an unreadable checkpoint has failed.
+A write is whole or the directory has failed, until the broker's next process; a process that has no
+descriptors left has only failed to write. Files are readable by their owner alone. Indices are not
+written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala, OffsetCheckpointFile.scala,
+LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
 """
 
 from __future__ import annotations

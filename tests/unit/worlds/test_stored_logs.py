@@ -520,9 +520,9 @@ def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
 
 
 def test_a_folder_belongs_to_one_process_until_that_ends(tmp_path: Path) -> None:
-    with claim(tmp_path, 1):
-        with pytest.raises(UserError, match="a running broker uses it"), claim(tmp_path, 1):
-            pass
+    in_use = pytest.raises(UserError, match="a running broker uses it")
+    with claim(tmp_path, 1), in_use, claim(tmp_path, 1):
+        pass
     with claim(tmp_path, 1):
         pass
 
@@ -536,7 +536,7 @@ def test_meta_properties_with_anything_else_in_it_is_the_users_to_mend(
 ) -> None:
     folder = tmp_path_factory.mktemp("data")
     (folder / "meta.properties").write_bytes(content)
-    with pytest.raises(UserError, match="meta.properties: damaged"), claim(folder, 1):
+    with pytest.raises(UserError, match=r"meta\.properties: damaged"), claim(folder, 1):
         pass
     assert (folder / "meta.properties").read_bytes() == content
 
