@@ -150,7 +150,7 @@ def write(analysis: Analysis, out: Path, *, csv: bool) -> None:
         (out / folder).mkdir(parents=True, exist_ok=True)
     for name, table in analysis.tables.items():
         aside = out / TABLES / f".{name}.parquet.part"
-        pq.write_table(table, aside)
+        pq.write_table(table, aside, write_page_checksum=True)
         aside.replace(out / TABLES / f"{name}.parquet")
         if csv:
             pa_csv.write_csv(table, out / CSV / f"{name}.csv")

@@ -70,7 +70,9 @@ def _read_rows(base: Path, schema: pa.Schema, file: Path) -> pa.Table:
     footer = pq.read_metadata(file)
     present = [name for name in footer.schema.to_arrow_schema().names if name in schema.names]
     texts = [name for name in present if schema.field(name).type == _TEXT]
-    with pq.ParquetFile(file, metadata=footer, read_dictionary=texts) as parquet:
+    with pq.ParquetFile(
+        file, metadata=footer, read_dictionary=texts, page_checksum_verification=True
+    ) as parquet:
         read = parquet.read(columns=present, use_threads=False)
     columns = dict(zip(read.column_names, read.columns, strict=True))
     if file.is_relative_to(base / EVENTS):

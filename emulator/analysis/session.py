@@ -64,6 +64,7 @@ _SETTINGS: Mapping[str, str] = {
     "spark.sql.files.maxPartitionBytes": "16m",
     "spark.sql.files.openCostInBytes": "64k",
     "spark.sql.parquet.mergeSchema": "false",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",
     "spark.sql.parquet.pushdown.inFilterThreshold": "50",
     "spark.python.worker.reuse": "true",
     "spark.python.sql.dataFrameDebugging.enabled": "false",

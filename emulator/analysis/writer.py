@@ -150,7 +150,9 @@ def _write_rows(
 def _write(file: Path, into: pa.Schema, tables: Sequence[pa.Table]) -> None:
     aside = file.with_name(f".{file.name}.{secrets.token_hex(4)}.part")
     try:
-        with pq.ParquetWriter(aside, into, compression="zstd", **_SHORT_FOOTER) as writer:
+        with pq.ParquetWriter(
+            aside, into, compression="zstd", write_page_checksum=True, **_SHORT_FOOTER
+        ) as writer:
             for table in tables:
                 writer.write_table(table, row_group_size=8 * GROUP_ROWS)
             writer.add_key_value_metadata(into.metadata)

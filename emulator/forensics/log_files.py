@@ -2,8 +2,8 @@
 
 Owns the default pattern of log4j (`[%d] %p %m (%c)%n`, 0.8.2 to 3.9), names of rotated files, and
 which broker each file belongs to. A line that does not begin with a time continues the one before
-(a stack trace). Nothing is dropped silently: unreadable lines are counted. It must
-not know what lines mean.
+(a stack trace). Nothing is dropped silently: unreadable lines are counted. What a file may take of
+memory and time is bounded, whatever it unpacks to. It must not know what lines mean.
 """
 
 from __future__ import annotations
@@ -34,6 +34,21 @@ _OWNER = (
     re.compile(r"\bbroker\.id = (\d+)"),
     re.compile(r"\[Partition \S+ broker=(\d+)\]|^\[?(?:Kafka Server|Broker|Controller) (\d+)\b"),
 )
+LINE_BYTES = 64 * 1024
+"""Of a longer line only the beginning is read."""
+
+ENTRY_ROWS = 1000
+"""Of an entry: a line and what continues it."""
+
+RATIO, UNPACKED_BYTES = 200, 8 << 30
+"""A gzipped log is about 20 times as long when it is unpacked, and 1,000 times is what gzip can do:
+a file that unpacks to more than this is refused. So is one of more than 8 GiB."""
+
+_SMALL = 16 << 20
+"""What unpacks to less than this is no danger, whatever its ratio is."""
+
+OTHER_COMPRESSION = frozenset({".xz", ".lzma", ".bz2", ".zip", ".zst", ".lz4", ".7z", ".Z"})
+
 _SAMPLE = 20_000
 """Lines read to identify the file's broker."""
 
@@ -66,21 +81,42 @@ class LogFile:
         """Its entries; lines before the first that begins with a time are counted as unread."""
         rows: list[str] = []
         try:
-            with (
-                gzip.open(self.path) if self.path.suffix == ".gz" else self.path.open("rb") as file
-            ):
-                for raw in file:
-                    row = raw.rstrip(b"\r\n").decode("utf-8", "replace")
-                    if _LINE.match(row):
-                        yield from self._entry(rows)
-                        rows = [row]
-                    elif rows:
-                        rows.append(row)
-                    elif row.strip():
-                        self.unread["before the first entry of a file"] += 1
+            for raw in self._rows():
+                row = raw.rstrip(b"\r\n").decode("utf-8", "replace")
+                if _LINE.match(row):
+                    yield from self._entry(rows)
+                    rows = [row]
+                elif len(rows) >= ENTRY_ROWS:
+                    self.unread[f"behind line {ENTRY_ROWS:,} of an entry"] += 1
+                elif rows:
+                    rows.append(row)
+                elif row.strip():
+                    self.unread["before the first entry of a file"] += 1
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.unread["the gzipped file is cut off"] += 1
         yield from self._entry(rows, last=True)
+
+    def _rows(self) -> Iterator[bytes]:
+        """Lines as they lie in the file, unpacked; of long ones the first 64 KB. UserError for a
+        file that unpacks to too much."""
+        gzipped = self.path.suffix == ".gz"
+        with gzip.open(self.path) if gzipped else self.path.open("rb") as file:
+            packed = self.path.stat().st_size
+            most = min(max(RATIO * packed, _SMALL), UNPACKED_BYTES) if gzipped else None
+            unpacked, is_rest = 0, False
+            while raw := file.readline(LINE_BYTES):
+                unpacked += len(raw)
+                if most is not None and unpacked > most:
+                    raise UserError(
+                        f"{self.path}: unpacks from {packed:,} to more than {most:,} bytes: not a"
+                        " log; leave it out, or unpack it if it is"
+                    )
+                if not is_rest:
+                    yield raw
+                is_whole = raw.endswith(b"\n")
+                if not is_whole and len(raw) == LINE_BYTES and not is_rest:
+                    self.unread["the rest of a line of more than 64 KB"] += 1
+                is_rest = not is_whole
 
     def _entry(self, rows: list[str], *, last: bool = False) -> Iterator[Line]:
         """A logger's name ends the message; a stack trace may follow."""
@@ -88,9 +124,13 @@ class LogFile:
             return
         head = _LINE.match(rows[0])
         assert head is not None
-        for end in range(1, len(rows) + 1):
-            message = _LOGGER.match("\n".join(rows[:end])[head.end() :])
-            if message:
+        text = ""
+        for number, row in enumerate(rows):
+            text = f"{text}\n{row}" if number else row[head.end() :]
+            if len(text) > 4 * LINE_BYTES:
+                break
+            # The name is the end of a row: a long message is looked at once.
+            if row.endswith(")") and (message := _LOGGER.match(text)):
                 at_ms = _seconds(head[1]) * 1000 + int(head[2])
                 yield Line(at_ms, head[3], message[1], message[2].rstrip("$"))
                 return
@@ -111,6 +151,8 @@ def find_logs(folder: Path) -> list[LogFile]:
     files = []
     for path in sorted(p for p in folder.rglob("*") if p.is_file()):
         name = _FILE.fullmatch(path.name)
+        if name and path.suffix in OTHER_COMPRESSION:
+            raise UserError(f"{path}: compressed; unpack it first (only .gz is read)")
         if name:
             group = f"{path.parent.relative_to(folder)}/{name['prefix']}"
             files.append(LogFile(path, name["kind"], group))

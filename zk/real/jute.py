@@ -157,7 +157,10 @@ class Reader:
         return self.unpack(_LONG)[0]
 
     def boolean(self) -> bool:
-        return self.raw(1) != b"\0"
+        byte = self.raw(1)
+        if byte > b"\1":
+            raise Malformed(f"a truth value of {byte[0]}")
+        return byte == b"\1"
 
     def raw(self, length: int) -> bytes:
         if length < 0 or length > self.left:
@@ -178,7 +181,7 @@ class Reader:
 
     def vector(self, read: Callable[[], T]) -> tuple[T, ...]:
         length = self.int32()
-        if length > self.left:
+        if length < -1 or length > self.left:
             raise Malformed(f"{length} elements announced, {self.left} bytes there")
         return tuple(read() for _ in range(max(length, 0)))
 
@@ -400,6 +403,8 @@ def _multi_ops(reader: Reader) -> Iterable[Op]:
             return
         # A check is an operation of a multi only: no request of its own has this number.
         check = code == OpCode.CHECK
+        if code == OpCode.MULTI:  # refused before it is read: each level would be a call deeper
+            raise Malformed("a multi in a multi")
         op = Check(reader.string(), reader.int32()) if check else _decode_body(code, reader)
         if not isinstance(op, Create | Delete | SetData | Check):
             raise Malformed(f"operation {code} in a multi")

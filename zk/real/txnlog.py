@@ -195,6 +195,8 @@ def _transaction(kind: int, reader: Reader, zxid: int, session_id: int) -> Trans
             return Transaction(zxid, session_id, "check", path, version=version)
         case OpCode.MULTI:
             parts = reader.vector(lambda: (reader.int32(), reader.buffer()))
+            if any(part == OpCode.MULTI for part, _ in parts):
+                raise Malformed("a multi in a multi")
             ops = (
                 _transaction(part, Reader(body or b""), zxid, session_id) for part, body in parts
             )

@@ -74,7 +74,9 @@ def violated_runs(base: Path) -> int:
     """The number of complete runs with a violated invariant."""
     violated = 0
     for file in (base / RUNS).glob("batch-*.parquet"):
-        column = pq.read_table(file, columns=["violations"], partitioning=None)["violations"]
+        column = pq.read_table(
+            file, columns=["violations"], partitioning=None, page_checksum_verification=True
+        )["violations"]
         violated += sum(bool(one) for one in column.to_pylist())
     return violated
 

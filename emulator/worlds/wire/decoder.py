@@ -174,6 +174,17 @@ def _time_reader(*, nullable: bool) -> _Read:
     return read_time
 
 
+_OTHERS: Mapping[str, tuple[int, _Read]] = {
+    "bool": (1, _read_bool),
+    "uuid": (16, _read_uuid),
+    "error_code": (2, _read_error),
+    "timedelta_i32": (4, _duration_reader(_int32)),
+    "timedelta_i64": (8, _duration_reader(_int64)),
+    "float64": (8, _read_float),
+}
+"""Values of one size: that, and how they are read."""
+
+
 def _size_reader(
     what: str, number: Callable[[_Cursor], int], *, flexible: bool, nullable: bool
 ) -> Callable[[_Cursor], int]:
@@ -231,7 +242,7 @@ def _enum_reader(name: str, number: _Read) -> _Read:
     return read_enum
 
 
-def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:  # noqa: C901 - one branch per kind of field
+def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:
     """One value of a field, or of its array: the fewest bytes that it takes, and how it is read."""
     if field.schema is not None:
         return _least_size(field.schema), _entity_reader(field.schema)
@@ -245,26 +256,13 @@ def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:  # noqa: C
     if kind in _NUMBERS:
         size, number = _NUMBERS[kind]
         return size, _enum_reader(field.name, number) if field.name in ENUMS else number
-    match kind:
-        case "string":
-            return 1 if flexible else 2, _string_reader(flexible=flexible, nullable=nullable)
-        case "bytes" | "records":
-            return 1 if flexible else 4, _bytes_reader(flexible=flexible, nullable=nullable)
-        case "bool":
-            return 1, _read_bool
-        case "uuid":
-            return 16, _read_uuid
-        case "error_code":
-            return 2, _read_error
-        case "timedelta_i32":
-            return 4, _duration_reader(_int32)
-        case "timedelta_i64":
-            return 8, _duration_reader(_int64)
-        case "datetime_i64":
-            return 8, _time_reader(nullable=nullable)
-        case "float64":
-            return 8, _read_float
-    raise AssertionError(f"{schema.__name__}.{field.name}: no reader of {kind}")
+    if kind == "string":
+        return 1 if flexible else 2, _string_reader(flexible=flexible, nullable=nullable)
+    if kind in ("bytes", "records"):
+        return 1 if flexible else 4, _bytes_reader(flexible=flexible, nullable=nullable)
+    if kind == "datetime_i64":
+        return 8, _time_reader(nullable=nullable)
+    return _OTHERS[kind]
 
 
 def _field_reader(schema: Schema, field: Field) -> tuple[int, _Read]:

@@ -107,6 +107,25 @@ def test_a_file_whose_footer_is_whole_and_whose_rows_are_not_is_found_by_reading
     assert rest.events == [piece_of(three, "a"), piece_of(three, "c")]
 
 
+def test_no_flipped_bit_of_a_page_is_read_as_another_value(three: Path) -> None:
+    """Any bit before the footer: the file is as it was, or is said to be damaged."""
+    piece = piece_of(three, "b")
+    whole, data = pq.read_table(piece, partitioning=None), piece.read_bytes()
+    end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+    damaged = 0
+    for bit in range(32, end * 8, max(1, end * 8 // 150)):
+        flipped = bytearray(data)
+        flipped[bit // 8] ^= 1 << bit % 8
+        piece.write_bytes(flipped)
+        try:
+            open_dataset(three, thorough=True)
+        except BadDataset:
+            damaged += 1
+        else:
+            assert pq.read_table(piece, partitioning=None).equals(whole), bit
+    assert damaged > 100
+
+
 def test_of_some_files_only_those_are_looked_at(three: Path) -> None:
     truncated(piece_of(three, "b"))
     some = [piece_of(three, "a"), *pieces(three / "runs")]

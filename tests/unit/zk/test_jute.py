@@ -190,3 +190,30 @@ def test_a_chroot_goes_before_and_comes_off(chroot: str, path: str) -> None:
 def test_connect_comes_back() -> None:
     request = jute.ConnectRequest(17, 6000, -5, b"p" * 16)
     assert jute.decode_connect(jute.encode_connect(request)) == request
+
+
+MULTI_HEADER = (14).to_bytes(4, "big") + b"\0" + b"\xff" * 4
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("0000000000000004 00000001 61 02", "a truth value of 2"),
+        ("0000000000000001 00000001 61 ffffffff fffffffe", "-2 elements announced"),
+        (
+            "0000000000000001 00000001 61 ffffffff 7fffffff",
+            "2147483647 elements announced, 0 bytes",
+        ),
+        ("0000000000000004 fffffffe", "-2 bytes announced"),
+    ],
+)
+def test_lengths_and_truth_values_of_requests_are_checked(body: str, why: str) -> None:
+    with pytest.raises(jute.Malformed, match=why):
+        jute.decode_request(bytes.fromhex(body.replace(" ", "")))
+
+
+def test_a_multi_in_a_multi_is_refused_however_deep_it_goes() -> None:
+    """Not read level by level: there may be more levels than calls."""
+    request = b"\0\0\0\1\0\0\0\x0e" + MULTI_HEADER * 100_000
+    with pytest.raises(jute.Malformed, match="a multi in a multi"):
+        jute.decode_request(request)
