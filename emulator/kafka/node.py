@@ -8,6 +8,7 @@ outlives the process (the disk) is given to it. Source: server/KafkaServer.scala
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
@@ -32,12 +33,15 @@ from emulator.kafka.broker.replica_manager import ReplicaManager
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
 from emulator.kafka.broker.zookeeper import BLOCKING, client_of, client_version_of
 from emulator.kafka.controller.controller import KafkaController
+from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
+from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
+from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from emulator.kafka.profiles.base import ServesFrom
 from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Network, ServerConnection
 from emulator.trace import events
-from emulator.trace.values import ProcessState
+from emulator.trace.values import ProcessState, TopicPartition
 from zk import paths
 from zk.client.client import ZooKeeperClient
 from zk.client.codec_admin import BrokerInfo, EndPoint
@@ -93,6 +97,7 @@ class Broker:
         self.controller: KafkaController | None = None
         self._pool = RequestHandlerPool(context)
         self._apis: KafkaApis | None = None
+        self._groups: GroupCoordinator | None = None
         self._zk_client: KafkaZkClient | None = None
         self.shutting_down = False
         self.exited = False
@@ -239,6 +244,13 @@ class Broker:
         controller = KafkaController(self.context, zk_client, self._network, self._register)
         self.controller = controller
         assert self.replica_manager is not None
+        config = self.context.config
+        group_manager = GroupMetadataManager(
+            self.context, self.replica_manager, config.offsets_topic_num_partitions, self._wall_ms
+        )
+        groups = GroupCoordinator(self.context, group_manager, self.metadata_cache, self._draw)
+        self._groups = groups
+        self.replica_manager.on_leadership_change = partial(_offsets_partitions_moved, groups)
         self._apis = KafkaApis(
             self.context,
             self.replica_manager,
@@ -246,13 +258,18 @@ class Broker:
             AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
             controller.requests,
             ProducerIdManager(self.context, zk_client),
+            groups,
         )
         self._answers_from("controller")
         controller.startup()
-        transactions = ("__transaction_state",) if "transactions" in profile.reads_at_start else ()
-        for topic in ("__consumer_offsets", *transactions):
+        transactions = (
+            (TRANSACTION_STATE_TOPIC,) if "transactions" in profile.reads_at_start else ()
+        )
+        for topic in (GROUP_METADATA_TOPIC, *transactions):
             await self._step(f"{early}coordinator")
-            await zk_client.get_full_replica_assignment_for_topics([topic])
+            assignment = await zk_client.get_full_replica_assignment_for_topics([topic])
+            if topic == GROUP_METADATA_TOPIC and assignment:
+                group_manager.partition_count = len(assignment)
         self._answers_from("registration")
         await self._step(f"{early}config")
         quotas = (self._leader_quota, self._follower_quota)
@@ -321,6 +338,8 @@ class Broker:
         await self._pool.shutdown()
         await self.context.scheduler.shutdown()
         await self.context.kernel.checkpoint("shutdown.purgatories")
+        if self._groups is not None:
+            self._groups.shutdown()
         if self.replica_manager is not None:
             await self.replica_manager.shutdown()
         await self.context.kernel.checkpoint("shutdown.parts")
@@ -373,3 +392,16 @@ class Broker:
         """The world is taken down: the session is closed in an orderly way."""
         if self.zk is not None:
             self.zk.close()
+
+
+def _offsets_partitions_moved(
+    groups: GroupCoordinator, leads: list[TopicPartition], follows: list[TopicPartition]
+) -> None:
+    """The leader of a partition of `__consumer_offsets` coordinates its groups
+    (KafkaApis.scala@2.6.3 onLeadershipChange)."""
+    for partition in leads:
+        if partition.topic == GROUP_METADATA_TOPIC:
+            groups.on_election(partition.partition)
+    for partition in follows:
+        if partition.topic == GROUP_METADATA_TOPIC:
+            groups.on_resignation(partition.partition)

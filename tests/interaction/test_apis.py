@@ -9,6 +9,8 @@ import pytest
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.apis import KafkaApis
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
+from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
+from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
@@ -37,6 +39,7 @@ from emulator.kafka.protocol.messages import EpochQuery as Query
 from tests.interaction.controlling import registration
 from tests.interaction.hosting import CONTROLLER_EPOCH, LIVE, ORDERS_0, ORDERS_1, Hosting, state_of
 from tests.interaction.playbook import (
+    WALL_MS,
     Incoming,
     Playbook,
     after_ms,
@@ -57,7 +60,7 @@ BROKER_EPOCH = 50
 class Answers:
     """emulator.kafka.protocol.transport.ServerConnection: answers come out as lines."""
 
-    client = "client"
+    client, host = "client", "/127.0.0.1"
 
     def __init__(self, play: Playbook, name: str) -> None:
         self._play, self._name = play, name
@@ -107,6 +110,7 @@ class Serving(Hosting):
 
     def __init__(self, *partitions: Any, is_controller: bool = False, **settings: object) -> None:
         super().__init__(*(partitions or (state_of(),)), records=10, **settings)
+        groups = GroupMetadataManager(self.context, self.replicas, 50, lambda: WALL_MS)
         self.apis = KafkaApis(
             self.context,
             self.replicas,
@@ -114,6 +118,7 @@ class Serving(Hosting):
             AdminManager(self.context, self.zk, self.metadata_cache, self._draw),
             NotAsked(is_controller),
             ProducerIdManager(self.context, self.zk),
+            GroupCoordinator(self.context, groups, self.metadata_cache, self._draw),
         )
         self.draws: list[int] = []
         self.pool = RequestHandlerPool(self.context)

@@ -80,9 +80,11 @@ class AdminManager:
         self._draw = draw
         self._purgatory = Purgatory(context, "topic")
 
-    async def create_topic(self, request: CreateTopicsRequest, respond: Respond) -> None:
+    async def create_topic(
+        self, request: CreateTopicsRequest, respond: Respond, *, waits: bool = True
+    ) -> None:
         """createTopicWithAssignment: the configuration first, then the topic; not atomic, not
-        fenced."""
+        fenced. `waits`: the answer waits for leaders."""
         topic = request.topic
         try:
             # Asked of the cache first, which costs nothing; a cache that is behind lets it pass,
@@ -104,7 +106,10 @@ class AdminManager:
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
         await self._zk_client.create_topic_assignment(topic, assignment)
-        await self._wait_for_leaders(topic, assignment, request.timeout_ms, respond)
+        if waits:
+            await self._wait_for_leaders(topic, assignment, request.timeout_ms, respond)
+        else:
+            respond(AdminResponse(Errors.NONE))
 
     async def _wait_for_leaders(
         self, topic: str, partitions: Iterable[int], timeout_ms: int, respond: Respond

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Protocol, assert_never
+from typing import Protocol
+
+import msgspec
 
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.context import BrokerContext
@@ -19,6 +21,30 @@ from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.replica_manager import Produced, ReplicaManager
 from emulator.kafka.broker.request_handlers import Received
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
+from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
+from emulator.kafka.protocol.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    GroupRequest,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from emulator.kafka.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
@@ -46,6 +72,7 @@ from emulator.kafka.protocol.messages import (
     ListOffsetsResponse,
     ListPartitionReassignmentsRequest,
     MetadataRequest,
+    MetadataResponse,
     OffsetsForLeaderEpochRequest,
     ProducedPartition,
     ProduceRequest,
@@ -62,6 +89,8 @@ from emulator.kafka.protocol.transport import ServerConnection
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.errors import MalformedZNode, ZooKeeperError
+
+NO_TRANSACTIONS = "transactions are not emulated: leave transactional.id out"
 
 
 class ControllerPort(Protocol):
@@ -106,6 +135,14 @@ class ProducerIdPort(Protocol):
     async def generate_producer_id(self) -> int: ...
 
 
+class GroupPort(Protocol):
+    """The coordinator of consumer groups in this process."""
+
+    def partition_for(self, group: str) -> int: ...
+
+    async def handle(self, request: GroupRequest, connection: ServerConnection) -> None: ...
+
+
 class KafkaApis:
     """The entry points of one broker."""
 
@@ -117,10 +154,11 @@ class KafkaApis:
         admin: AdminManager,
         controller: ControllerPort,
         producer_ids: ProducerIdPort,
+        groups: GroupPort,
     ) -> None:
         self._context, self._replicas = context, replica_manager
         self._metadata_cache, self._admin = metadata_cache, admin
-        self._controller, self._producer_ids = controller, producer_ids
+        self._controller, self._producer_ids, self._groups = controller, producer_ids, groups
         self._elections = ElectLeaders(context, metadata_cache)
         self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
 
@@ -143,11 +181,13 @@ class KafkaApis:
                 case ListOffsetsRequest():
                     connection.respond(await self._list_offsets(request))
                 case MetadataRequest():
-                    connection.respond(self._metadata_cache.metadata(request.topics))
+                    connection.respond(await self._metadata(request))
                 case ApiVersionsRequest():
                     connection.respond(ApiVersionsResponse())
                 case InitProducerIdRequest():
                     connection.respond(await self._init_producer_id(request))
+                case FindCoordinatorRequest():
+                    connection.respond(await self._find_coordinator(request))
                 # -- from the controller and from other brokers
                 # For an earlier incarnation of this broker (isBrokerEpochStale, KIP-380). -1: the
                 # controller is older than 2.2. A greater epoch is accepted: the controller may see
@@ -202,12 +242,81 @@ class KafkaApis:
                 case DescribeConfigsRequest():
                     connection.respond(await admin.describe_configs(request))
                 case _:
-                    assert_never(request)
+                    await self._groups.handle(request, connection)
         except (ZooKeeperError, MalformedZNode, IllegalState) as error:
             # Kafka catches whatever a handler throws: the handler thread takes the next request,
             # and what the request had done before it threw stays done.
             self._context.failed(type(request).__name__, error)
             connection.respond(error_response(request, Errors.UNKNOWN_SERVER_ERROR))
+
+    # -- metadata ----------------------------------------------------------------------------------
+
+    async def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+        """Topics that are asked for and not there may be created (getTopicMetadata): the client
+        asks again until they have leaders."""
+        response = self._metadata_cache.metadata(request.topics)
+        if not request.allow_auto_topic_creation:
+            return response
+        known, config = self._metadata_cache.topics(), self._context.config
+        errors = []
+        for topic in request.topics:
+            if topic in known:
+                continue
+            if topic == GROUP_METADATA_TOPIC:
+                errors.append((topic, await self._create_offsets_topic()))
+            elif config.auto_create_topics_enable:
+                errors.append((topic, await self._create_topic(CreateTopicsRequest(topic, (), ()))))
+        return msgspec.structs.replace(response, errors=tuple(errors)) if errors else response
+
+    async def _create_topic(self, request: CreateTopicsRequest) -> Errors:
+        """At this broker, also where it is not the controller; not waited for (createTopic)."""
+        results: list[AdminResponse] = []
+        await self._admin.create_topic(request, results.append, waits=False)
+        error = results[0].error
+        if error in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS):
+            return Errors.LEADER_NOT_AVAILABLE
+        return error
+
+    async def _create_offsets_topic(self) -> Errors:
+        """createInternalTopic: not before there are enough brokers for its replicas."""
+        config, alive = self._context.config, len(self._metadata_cache.alive_brokers())
+        factor = config.offsets_topic_replication_factor
+        if alive < factor:
+            message = (
+                f"{alive} brokers are alive, too few for {factor} replicas of"
+                f" {GROUP_METADATA_TOPIC} (offsets.topic.replication.factor)"
+            )
+            failed = KafkaError(Errors.INVALID_REPLICATION_FACTOR, message)
+            self._context.failed("consumer groups", failed)
+            return Errors.COORDINATOR_NOT_AVAILABLE
+        return await self._create_topic(
+            CreateTopicsRequest(
+                GROUP_METADATA_TOPIC,
+                (),
+                (
+                    ("cleanup.policy", "compact"),
+                    ("segment.bytes", "104857600"),
+                    ("compression.type", "producer"),
+                ),
+                num_partitions=config.offsets_topic_num_partitions,
+                replication_factor=factor,
+            )
+        )
+
+    async def _find_coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        """The leader of the group's partition of `__consumer_offsets`, which is created when it is
+        asked for first (handleFindCoordinatorRequest)."""
+        if request.key_type != 0:
+            # With COORDINATOR_NOT_AVAILABLE a client would ask for ever.
+            return FindCoordinatorResponse(Errors.INVALID_REQUEST, NO_TRANSACTIONS)
+        if GROUP_METADATA_TOPIC not in self._metadata_cache.topics():
+            await self._create_offsets_topic()
+        number = self._groups.partition_for(request.key)
+        state = self._metadata_cache.partition(TopicPartition(GROUP_METADATA_TOPIC, number))
+        leader = self._metadata_cache.alive_broker(state.leader) if state is not None else None
+        if leader is None:
+            return FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
+        return FindCoordinatorResponse(Errors.NONE, "", leader.broker, leader.host, leader.port)
 
     # -- data --------------------------------------------------------------------------------------
 
@@ -327,6 +436,24 @@ def _respond_per_partition(
     connection.respond(AdminResponse(error, partitions=tuple(results.items())))
 
 
+_OF_AN_ERROR: Mapping[type[Request], Callable[[Errors], Response]] = {
+    LeaderAndIsrRequest: LeaderAndIsrResponse,
+    UpdateMetadataRequest: UpdateMetadataResponse,
+    StopReplicaRequest: StopReplicaResponse,
+    InitProducerIdRequest: InitProducerIdResponse,
+    FindCoordinatorRequest: FindCoordinatorResponse,
+    JoinGroupRequest: JoinGroupResponse,
+    SyncGroupRequest: SyncGroupResponse,
+    HeartbeatRequest: HeartbeatResponse,
+    LeaveGroupRequest: LeaveGroupResponse,
+    OffsetFetchRequest: OffsetFetchResponse,
+    ListGroupsRequest: ListGroupsResponse,
+    DescribeGroupsRequest: DescribeGroupsResponse,
+    DeleteGroupsRequest: DeleteGroupsResponse,
+}
+"""Responses that say nothing else."""
+
+
 def error_response(request: Request, error: Errors) -> Response:
     """The answer to a request that failed as a whole (AbstractRequest.java@2.6.3
     getErrorResponse)."""
@@ -337,12 +464,6 @@ def error_response(request: Request, error: Errors) -> Response:
             return ProduceResponse(
                 tuple(ProducedPartition(p.partition, error, -1) for p in partitions)
             )
-        case LeaderAndIsrRequest():
-            return LeaderAndIsrResponse(error)
-        case UpdateMetadataRequest():
-            return UpdateMetadataResponse(error)
-        case StopReplicaRequest():
-            return StopReplicaResponse(error)
-        case InitProducerIdRequest():
-            return InitProducerIdResponse(error)
-    return AdminResponse(error)
+        case OffsetCommitRequest(offsets=offsets):
+            return OffsetCommitResponse(tuple((p, error) for p, _ in offsets))
+    return _OF_AN_ERROR.get(type(request), AdminResponse)(error)

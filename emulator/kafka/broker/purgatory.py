@@ -38,6 +38,9 @@ class DelayedOperation:
         """Do what completion means; called exactly once."""
         raise AssertionError(f"{type(self).__name__} does nothing")
 
+    async def on_expiration(self) -> None:
+        """It was completed by the clock (onExpiration)."""
+
     async def force_complete(self) -> bool:
         """Complete unless somebody else did; True when it was this call (forceComplete)."""
         if self.completed:
@@ -153,4 +156,5 @@ class Purgatory:
         while True:
             # In a thread of its own: completing may wait for partitions' locks, the timers go on.
             operation = await self._expired.take()
-            await operation.force_complete()
+            if await operation.force_complete():
+                await operation.on_expiration()

@@ -28,6 +28,7 @@ from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.purgatory import Purgatory
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.profiles.guards.following import (
     REPLICA_MADE_WITHOUT_LEADER,
     TRUNCATION_BY_EPOCH,
@@ -65,6 +66,7 @@ NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
 BrokerLookup = Callable[[int], LiveBroker | None]
+OnLeadershipChange = Callable[[list[TopicPartition], list[TopicPartition]], None]
 
 
 class ReplicaManager:
@@ -99,6 +101,8 @@ class ReplicaManager:
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
         self.is_shutting_down = False
+        self.on_leadership_change: OnLeadershipChange = lambda leads, follows: None
+        """Hears which partitions this broker newly leads, and which it newly follows."""
 
     async def startup(self) -> None:
         """The periodic tasks take their phase here, one shortly after the other (spec §4.1), and
@@ -150,10 +154,14 @@ class ReplicaManager:
     # -- produce -----------------------------------------------------------------------------------
 
     async def append_records(
-        self, request: ProduceRequest, respond: Callable[[Produced], None]
+        self,
+        request: ProduceRequest,
+        respond: Callable[[Produced], None],
+        *,
+        internal_topics_allowed: bool = False,
     ) -> None:
         """Append to the local logs; acks=all with anything appended waits in the purgatory, and in
-        0.8 acks above 1."""
+        0.8 acks above 1. Only brokers write to internal topics."""
         waits = request.acks not in (0, 1)
         # From 0.9 on any other number is an error of the producer's.
         if request.acks not in (-1, 0, 1) and ACKS_ARE_ALL_OR_ONE in self._context.guards:
@@ -167,7 +175,10 @@ class ReplicaManager:
         statuses: dict[TopicPartition, ProduceStatus] = {}
         # One partition's error leaves the others appended: a produce is not atomic.
         for p in request.partitions:
-            statuses[p.partition] = await self._append_to_local_log(p, request.acks)
+            if p.partition.topic in INTERNAL_TOPICS and not internal_topics_allowed:
+                statuses[p.partition] = ProduceStatus(Errors.INVALID_TOPIC_EXCEPTION)
+            else:
+                statuses[p.partition] = await self._append_to_local_log(p, request.acks)
         if waits and any(s.error is Errors.NONE for s in statuses.values()):
             parked = DelayedProduce(
                 request, statuses, self.partitions.get, self._error_of_unhosted, respond
@@ -308,8 +319,10 @@ class ReplicaManager:
                 # Up to 0.8.2 the request names the live leaders; 0.9 ignores that list.
                 leader_of = {live.broker: live for live in request.live_leaders}.get
             # Leaders first, then followers (spec §4.3).
-            await self._make_leaders([(p, s) for p, s in accepted if s.leader == me], errors)
-            await self._make_followers(
+            leads = await self._make_leaders(
+                [(p, s) for p, s in accepted if s.leader == me], errors
+            )
+            follows = await self._make_followers(
                 [(p, s) for p, s in accepted if s.leader != me], errors, leader_of
             )
             # A partition object was made, and its log could not be.
@@ -323,6 +336,7 @@ class ReplicaManager:
             self._start_high_watermark_checkpoint()
             # Last: partitions may just have moved from one leader's thread to another's.
             await self.fetchers.shutdown_idle_fetcher_threads()
+            self.on_leadership_change(leads, follows)
             if accepted:
                 await self._context.kernel.checkpoint("roles_moved" if had_roles else "roles_taken")
             return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
@@ -338,21 +352,24 @@ class ReplicaManager:
 
     async def _make_leaders(
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
-    ) -> None:
+    ) -> list[TopicPartition]:
         """Fetchers are stopped for the whole group before the first partition changes: none of them
-        may append to a log that leads."""
+        may append to a log that leads. Those that this broker newly leads."""
+        leads: list[TopicPartition] = []
         if not states:
-            return
+            return leads
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_leader")
             try:
-                await hosted.make_leader(state)
+                if await hosted.make_leader(state):
+                    leads.append(hosted.partition)
             except KafkaError as failed:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeLeader", failed)
         await self._leader_partitions.add(p.partition for p, _ in states)
+        return leads
 
     def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
         """The settings of a new log could not be read. From 2.7 on that partition keeps its epoch
@@ -368,10 +385,10 @@ class ReplicaManager:
         states: list[tuple[Partition, PartitionState]],
         errors: dict[TopicPartition, Errors],
         leader_of: BrokerLookup,
-    ) -> None:
+    ) -> list[TopicPartition]:
         """Only when the new leader is known to be alive; otherwise the log is made and nothing else
         changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
-        to their high watermark here (KIP-101)."""
+        to their high watermark here (KIP-101). Those that follow another leader now."""
         changed: list[Partition] = []
         # Before any of them follows: isr-expiration must not write for a partition that is led by
         # another (0.8.1).
@@ -393,8 +410,9 @@ class ReplicaManager:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeFollower", failed)
+        follows = [p.partition for p in changed]
         if not changed:
-            return
+            return follows
         # From the old leader's thread, also where the leader stays: its epoch is another, and what
         # a response in flight says is of the old one.
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
@@ -406,13 +424,14 @@ class ReplicaManager:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
             # It became a follower because it shuts down: fetching would bring it back into the ISR.
-            return
+            return follows
         await self.fetchers.add_fetcher_for_partitions(
             {
                 p.partition: initial_fetch_state(p, leader_of, truncating=not truncates_first)
                 for p in changed
             }
         )
+        return follows
 
     @staticmethod
     def _truncate_to_high_watermark(
@@ -502,6 +521,7 @@ class ReplicaManager:
             for stop in stopped:
                 if stop.delete:
                     errors[stop.partition] = await self._delete_partition(stop.partition)
+                    self.on_leadership_change([], [stop.partition])
                 await self.check_and_complete_all(stop.partition)
             await self._context.kernel.checkpoint("replicas_stopped")
             return StopReplicaResponse(Errors.NONE, tuple(errors.items()))

@@ -58,6 +58,15 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_dirs: str
     log_flush_interval_messages: int
     delete_topic_enable: bool
+    auto_create_topics_enable: bool
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_commit_timeout_ms: int
+    offset_metadata_max_bytes: int
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
     replication_quota_window_num: int
     replication_quota_window_size_seconds: int
     socket_request_max_bytes: int

@@ -58,6 +58,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     how long a controller's send thread waits before it tries again; `record_batches`: records that
     come together stand in the log as one (format 2, KIP-98, 0.11); `leaders_in_request`: a follower
     looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9);
+    `group_record_versions` those of the values that are written to `__consumer_offsets`, of an
+    offset and of a group;
     `sent_before_rpc`: versions of requests that a broker sends while it writes ISRs itself although
     its code could ask (an inter.broker.protocol.version of 2.6)."""
 
@@ -80,6 +82,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     leaders_in_request: bool = False
     serves_from: ServesFrom = "end"
     reads_at_start: tuple[StartRead, ...] = ()
+    group_record_versions: tuple[int, int] = (1, 0)
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

@@ -16,7 +16,9 @@ PROFILE = after(
         "replica.fetch.response.max.bytes": "10485760",
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
+        "group.max.session.timeout.ms": "300000",
     },
+    group_record_versions=(1, 1),
     request_versions={
         "UpdateMetadata": 3,
         "Fetch": 3,

@@ -50,6 +50,11 @@ PROFILE = Profile(
         "socket.request.max.bytes": "104857600",
         "max.connections.per.ip": "2147483647",
         "connections.max.idle.ms": "600000",
+        "auto.create.topics.enable": "true",
+        "offsets.topic.num.partitions": "50",
+        "offsets.topic.replication.factor": "3",
+        "offsets.commit.timeout.ms": "5000",
+        "offset.metadata.max.bytes": "1024",
     },
     # Later settings, and what this version's code does in their place.
     fixed={
@@ -61,6 +66,10 @@ PROFILE = Profile(
         # ZkClient blocks: one request after the other; and there are no fetch sessions (1.1).
         "zookeeper.max.in.flight.requests": "1",
         "max.incremental.fetch.session.cache.slots": "0",
+        "group.min.session.timeout.ms": "6000",
+        "group.max.session.timeout.ms": "30000",
+        "group.initial.rebalance.delay.ms": "0",
+        "group.max.size": "2147483647",
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
         # Requests are counted, their bytes are not (KIP-72, 1.0), and connections only by address

@@ -12,7 +12,13 @@ PROFILE = after(
     serves_from="registration",
     new_partitions="from-cache",
     leaders_in_request=False,
-    defaults={"replica.fetch.backoff.ms": "1000", "request.timeout.ms": "30000"},
+    defaults={
+        "replica.fetch.backoff.ms": "1000",
+        "request.timeout.ms": "30000",
+        "offset.metadata.max.bytes": "4096",
+        "group.min.session.timeout.ms": "6000",
+        "group.max.session.timeout.ms": "30000",
+    },
     # KAFKA-1546: a burst of messages made followers lag that kept up in time.
     gone=("replica.lag.max.messages", "controller.message.queue.size"),
     top_level_paths=(

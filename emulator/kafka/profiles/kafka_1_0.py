@@ -19,6 +19,8 @@ PROFILE = after(
         "unclean.leader.election.enable": "false",
         "delete.topic.enable": "true",
         "queued.max.request.bytes": "-1",
+        # KIP-134 (0.11): consumers that start together get their partitions once.
+        "group.initial.rebalance.delay.ms": "3000",
     },
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
     request_versions={

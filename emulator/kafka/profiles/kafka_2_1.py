@@ -9,5 +9,6 @@ PROFILE = after(
     name="2.1",
     release="2.1.1",
     citation="KafkaConfig.scala@2.1.1; spec §2.6, §3.3, §3.4, §5.4, §8, §9",
+    group_record_versions=(3, 2),
     request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},
 )

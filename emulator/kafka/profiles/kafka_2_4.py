@@ -10,7 +10,13 @@ PROFILE = after(
     release="2.4.1",
     citation="KafkaConfig.scala@2.4.1; spec §8, §9",
     topic_version=2,
-    defaults={"max.connections": "2147483647"},
+    defaults={
+        "max.connections": "2147483647",
+        # KIP-389 (2.2), and the longest session of a static member (KIP-345, 2.3).
+        "group.max.size": "2147483647",
+        "group.max.session.timeout.ms": "1800000",
+    },
+    group_record_versions=(3, 3),
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,

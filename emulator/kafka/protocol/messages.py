@@ -15,6 +15,12 @@ import msgspec
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.model.producer_state import BatchProducer
+from emulator.kafka.protocol.groups import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    GroupRequest,
+    GroupResponse,
+)
 from emulator.trace.values import PartitionState, TopicPartition
 
 
@@ -302,6 +308,7 @@ class MetadataRequest(msgspec.Struct, frozen=True):
     """All topics when `topics` is empty."""
 
     topics: tuple[str, ...] = ()
+    allow_auto_topic_creation: bool = False
 
 
 class MetadataResponse(msgspec.Struct, frozen=True):
@@ -313,6 +320,8 @@ class MetadataResponse(msgspec.Struct, frozen=True):
     partitions: tuple[PartitionState, ...]
     version: int
     cluster_id: str | None = None
+    errors: tuple[tuple[str, Errors], ...] = ()
+    """Of topics that are asked for and not there, where it is not UNKNOWN_TOPIC_OR_PARTITION."""
 
 
 class CreateTopicsRequest(msgspec.Struct, frozen=True):
@@ -460,6 +469,8 @@ Request = (
     | AlterConfigsRequest
     | DescribeConfigsRequest
     | InitProducerIdRequest
+    | FindCoordinatorRequest
+    | GroupRequest
 )
 Response = (
     FetchResponse
@@ -475,4 +486,6 @@ Response = (
     | MetadataResponse
     | AdminResponse
     | InitProducerIdResponse
+    | FindCoordinatorResponse
+    | GroupResponse
 )

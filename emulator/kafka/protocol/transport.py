@@ -52,6 +52,11 @@ class ServerConnection(Protocol):
         """Who is at the other end (`broker-2`, `producer-1`)."""
         ...
 
+    @property
+    def host(self) -> str:
+        """Where that is, as group members are listed."""
+        ...
+
 
 class Network(Protocol):
     """How a node reaches others."""

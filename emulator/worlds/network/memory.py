@@ -286,6 +286,11 @@ class MemoryConnection:
             pass_on()
 
     @property
+    def host(self) -> str:
+        """In memory all hosts are one."""
+        return "/127.0.0.1"
+
+    @property
     def on_behalf_of(self) -> str:
         """The client whose connection it is."""
         return self.client

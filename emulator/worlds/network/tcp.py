@@ -145,6 +145,7 @@ class Accepted:
         self._missing = 0
         self._read: ReceivedRequest | None = None
         self.client = line.peer
+        self.host = f"/{line.peer.rpartition(':')[0]}"
 
     def arrived(self, payload: bytes) -> None:
         """A frame is there; what it leads to has its sender's cause."""
@@ -228,7 +229,7 @@ class Part:
 
     def __init__(self, whole: Accepted, number: int) -> None:
         self._whole, self._number = whole, number
-        self.client = whole.client
+        self.client, self.host = whole.client, whole.host
 
     def respond(self, response: Any) -> None:
         self._whole.answered(self._number, response)

@@ -11,8 +11,9 @@ from __future__ import annotations
 import msgspec
 
 from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.record_batch import HEADER, MAGIC
 from emulator.worlds.wire.errors import Malformed
-from emulator.worlds.wire.records import HEADER, MAGIC, Head, read_batches
+from emulator.worlds.wire.records import Head, read_batches
 
 _MAGIC_AT = 16
 

@@ -1,7 +1,6 @@
-"""ApiVersions, Metadata and FindCoordinator: how a client finds its way.
+"""ApiVersions and Metadata: how a client finds its way.
 
-FindCoordinator is answered here: there are no consumer groups. Sources: ApiVersionsResponse.java,
-KafkaApis.scala@2.6.3 handleTopicMetadataRequest; spec §4.5.
+Sources: ApiVersionsResponse.java, KafkaApis.scala@2.6.3 handleTopicMetadataRequest; spec §4.5.
 """
 
 from __future__ import annotations
@@ -9,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     LiveBroker,
     MetadataRequest,
     MetadataResponse,
-    Request,
-    Response,
 )
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import Api, Sent, apis
@@ -26,7 +24,6 @@ from emulator.worlds.wire.partitions import ABSENT, by_topic
 SOFTWARE, SOFTWARE_VERSION = "kafka-isr-emulator", "1"
 """What a client says of itself (KIP-511)."""
 NO_OPERATIONS = -(1 << 31)
-NO_GROUPS = "consumer groups and transactions are not emulated: assign partitions instead"
 
 
 class ApiVersions(Api[ApiVersionsRequest, ApiVersionsResponse]):
@@ -57,8 +54,8 @@ def ranges_of(response: ApiVersionsResponse) -> list[Values]:
 
 
 class Metadata(Api[MetadataRequest, MetadataResponse]):
-    """All topics: null (an empty list up to version 0). Nothing is created because somebody asks
-    for it."""
+    """All topics: null (an empty list up to version 0). Up to version 3 every request for a topic
+    may create it."""
 
     name, key, sends = "Metadata", 3, MetadataRequest
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.3": 8, "2.4": 9}
@@ -73,13 +70,15 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
         return tuple(topic.name for topic in entity.topics)
 
     def read_request(self, entity: Entity) -> Sent:
-        return Sent((MetadataRequest(self._topics(entity) or ()),))
+        creates = getattr(entity, "allow_auto_topic_creation", True)
+        return Sent((MetadataRequest(self._topics(entity) or (), creates),))
 
     def write_response(self, entity: Entity, responses: Sequence[MetadataResponse]) -> Values:
         (response,) = responses
         live = {b.broker for b in response.brokers}
         states = dict(by_topic(response.partitions, lambda state: state.partition))
-        names = self._topics(entity)
+        names, errors = self._topics(entity), dict(response.errors)
+        unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
         return {
             "throttle_time": 0,
             "brokers": [
@@ -90,11 +89,9 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
             "controller_id": response.controller_id,
             "topics": [
                 {
-                    "error_code": Errors.NONE
-                    if name in states
-                    else Errors.UNKNOWN_TOPIC_OR_PARTITION,
+                    "error_code": Errors.NONE if name in states else errors.get(name, unknown),
                     "name": name,
-                    "is_internal": False,
+                    "is_internal": name in INTERNAL_TOPICS,
                     "partitions": [_partition(state, live) for state in states.get(name, ())],
                     "topic_authorized_operations": NO_OPERATIONS,
                 }
@@ -107,7 +104,7 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
         topics = [{"name": name} for name in request.topics] or None
         return {
             "topics": topics,
-            "allow_auto_topic_creation": False,
+            "allow_auto_topic_creation": request.allow_auto_topic_creation,
             "include_cluster_authorized_operations": False,
             "include_topic_authorized_operations": False,
         }
@@ -145,23 +142,3 @@ def _partition(state: PartitionState, live: set[int]) -> Values:
         "isr_nodes": state.isr,
         "offline_replicas": state.offline_replicas,
     }
-
-
-class FindCoordinator(Api[Request, Response]):
-    """Refused, with a reason: with COORDINATOR_NOT_AVAILABLE a client would ask for ever."""
-
-    name, key = "FindCoordinator", 10
-    newest = {"1.0": 1, "2.0": 2, "2.4": 3}
-
-    def read_request(self, entity: Entity) -> Sent:
-        return Sent(())
-
-    def write_response(self, entity: Entity, responses: Sequence[Response]) -> Values:
-        return {
-            "throttle_time": 0,
-            "error_code": Errors.INVALID_REQUEST,
-            "error_message": NO_GROUPS,
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-        }

@@ -13,18 +13,14 @@ import crc32c
 
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.model.producer_state import BatchProducer
+from emulator.kafka.model.record_batch import (
+    BEFORE_LENGTH,
+    CHECKED_FROM,
+    HEADER,
+    MAGIC,
+    batch_of,
+)
 from emulator.worlds.wire.errors import Malformed
-
-HEADER = struct.Struct(">qiibIhiqqqhii")
-"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta,
-baseTimestamp, maxTimestamp, producerId, producerEpoch, baseSequence, records."""
-
-MAGIC = 2
-CHECKED_FROM = 21
-"""The checksum covers what is behind it."""
-
-_BEFORE_LENGTH = 12
-"""baseOffset and batchLength, which the length does not count."""
 
 
 class Head:
@@ -47,7 +43,7 @@ class Head:
         fields = HEADER.unpack_from(data, at)
         self.base_offset, length, self.leader_epoch, self.magic, self.crc = fields[:5]
         self.count, self.records = fields[6] + 1, fields[12]
-        self.size = _BEFORE_LENGTH + length
+        self.size = BEFORE_LENGTH + length
         self.producer = BatchProducer(*fields[9:12]) if fields[9] >= 0 else None
 
 
@@ -91,29 +87,11 @@ def write_batches(batches: Iterable[Batch]) -> bytes:
 def written(batch: Batch) -> bytes:
     """One batch as a log has it. Where nobody gave contents, there are zeros of that size."""
     data = batch.data or filled(batch.next_offset - batch.base_offset, batch.size, 0)
-    start = struct.pack(">qi", batch.base_offset, len(data) - _BEFORE_LENGTH)
+    start = struct.pack(">qi", batch.base_offset, len(data) - BEFORE_LENGTH)
     return start + struct.pack(">i", batch.leader_epoch) + data[16:]
 
 
 def filled(records: int, size: int, now_ms: int) -> bytes:
     """A batch of `records` records without keys, of about `size` bytes in all."""
     each = max(0, (size - HEADER.size) // records - 12)  # a record's own fields take about 12
-    body = bytearray()
-    for number in range(records):
-        # attributes, timestamp delta, offset delta, no key, zeros, no headers
-        record = b"\0\0" + _varint(number) + b"\x01" + _varint(each) + bytes(each) + b"\0"
-        body += _varint(len(record)) + record
-    checked = struct.pack(">hiqqqhii", 0, records - 1, now_ms, now_ms, -1, -1, -1, records)
-    crc = crc32c.crc32c(checked + body)
-    length = 9 + len(checked) + len(body)
-    return struct.pack(">qiibI", 0, length, -1, MAGIC, crc) + checked + body
-
-
-def _varint(value: int) -> bytes:
-    """Zigzag, of what is not negative."""
-    left, out = value << 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)
+    return batch_of([(None, bytes(each))] * records, now_ms)

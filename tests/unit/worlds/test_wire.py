@@ -9,14 +9,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecords, MemoryRecordsBuilder
-from kio.index import load_response_schema
 from kio.records.readers import read_batch
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.groups import (
+    CommittedOffset,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribedMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinedMember,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListedGroup,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from emulator.kafka.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
@@ -125,6 +150,47 @@ EXCHANGES: list[tuple[Request, Response]] = [
     ),
     (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9, "cluster")),
     (InitProducerIdRequest(), InitProducerIdResponse(NONE, 4000, 0)),
+    (FindCoordinatorRequest("g"), FindCoordinatorResponse(NONE, "", 2, "h2", 9092)),
+    (
+        JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", (("range", b"topics"),)),
+        JoinGroupResponse(
+            NONE, 3, "consumer", "range", "m", "m", (JoinedMember("m", "i", b"topics"),)
+        ),
+    ),
+    (
+        SyncGroupRequest("g", 3, "m", None, "consumer", "range", (("m", b"a"), ("n", b"b"))),
+        SyncGroupResponse(NONE, "consumer", "range", b"a"),
+    ),
+    (HeartbeatRequest("g", 3, "m", "i"), HeartbeatResponse(Errors.REBALANCE_IN_PROGRESS)),
+    (
+        LeaveGroupRequest("g", (MemberIdentity("m", "i"),)),
+        LeaveGroupResponse(NONE, ((MemberIdentity("m", "i"), Errors.FENCED_INSTANCE_ID),)),
+    ),
+    (
+        OffsetCommitRequest("g", 3, "m", "i", ((ORDERS, CommittedOffset(12, 7, "note")),)),
+        OffsetCommitResponse(((ORDERS, NONE), (PAYMENTS, Errors.OFFSET_METADATA_TOO_LARGE))),
+    ),
+    (
+        OffsetFetchRequest("g", (ORDERS, PAYMENTS)),
+        OffsetFetchResponse(
+            NONE, ((ORDERS, CommittedOffset(12, 7, "note")), (PAYMENTS, CommittedOffset(-1)))
+        ),
+    ),
+    (
+        ListGroupsRequest(("Stable",)),
+        ListGroupsResponse(NONE, (ListedGroup("g", "consumer", "Stable"),)),
+    ),
+    (
+        DescribeGroupsRequest("g"),
+        DescribeGroupsResponse(
+            NONE,
+            "Stable",
+            "consumer",
+            "range",
+            (DescribedMember("m", "i", "client", "/127.0.0.1", b"topics", b"a"),),
+        ),
+    ),
+    (DeleteGroupsRequest("g"), DeleteGroupsResponse(Errors.NON_EMPTY_GROUP)),
     (
         CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
         AdminResponse(Errors.TOPIC_ALREADY_EXISTS),
@@ -264,16 +330,28 @@ def test_what_is_no_request_is_refused_with_a_reason(request_hex: str, why: str)
         arrived(bytes.fromhex(request_hex.replace(" ", "")), supported_versions(_2_6))
 
 
-def test_a_consumer_group_is_refused_with_a_reason() -> None:
-    """FindCoordinator version 3 for a group `g`; kio reads the answer."""
-    asked = bytes.fromhex("000a 0003 00000001 0001 63 00 02 67 00 00".replace(" ", ""))
-    read = arrived(asked, supported_versions(_2_6))
-    assert read.sent.requests == ()
-    answer = read.answer([])
-    assert answer is not None
-    told, _ = entity_reader(load_response_schema(10, 3))(answer, 9)
-    assert told.error_code == ErrorCode.invalid_request
-    assert "consumer groups" in told.error_message
+def test_a_group_s_error_stands_where_its_version_has_a_place_for_it() -> None:
+    """OffsetFetch 1 has none for the whole group; LeaveGroup 2 none for each member."""
+    knows = supported_versions(_2_6)
+    fetch = OffsetFetchRequest("g", (ORDERS,))
+    for request, version, response, expected in (
+        (
+            fetch,
+            1,
+            OffsetFetchResponse(Errors.NOT_COORDINATOR),
+            OffsetFetchResponse(NONE, ((ORDERS, CommittedOffset(-1)),)),
+        ),
+        (
+            LeaveGroupRequest("g", (MemberIdentity("m"),)),
+            2,
+            LeaveGroupResponse(NONE, ((MemberIdentity("m"), Errors.UNKNOWN_MEMBER_ID),)),
+            LeaveGroupResponse(Errors.UNKNOWN_MEMBER_ID),
+        ),
+    ):
+        read = arrived(request_frame(request, version, 1, "c")[4:], knows)
+        answer = read.answer([response])
+        assert answer is not None
+        assert response_from(answer[4:], request, version)[1] == expected
 
 
 def test_frames_are_capped() -> None:

@@ -1,0 +1,262 @@
+"""The groups that one broker coordinates, and their records in `__consumer_offsets`.
+
+Owns which partitions of that topic this broker has loaded, how a group finds its partition, and how
+what changes is written there before it counts. What a record looks like is in `group_records`, what
+follows from one in `group_coordinator`. Offsets do not expire. Source:
+coordinator/group/GroupMetadataManager.scala@2.6.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+
+from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.replica_manager import ReplicaManager
+from emulator.kafka.coordinator.group_metadata import GroupMetadata, GroupState
+from emulator.kafka.coordinator.group_records import (
+    GroupKey,
+    OffsetKey,
+    StoredGroup,
+    UnknownRecord,
+    group_key,
+    group_value,
+    offset_key,
+    offset_value,
+    read_group,
+    read_key,
+    read_offset,
+)
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.record_batch import Record, UnreadableBatch, batch_of, records_of
+from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
+from emulator.kafka.protocol.groups import CommittedOffset
+from emulator.kafka.protocol.messages import ProducedPartition, ProducePartition, ProduceRequest
+from emulator.kernel.scheduler import Kernel
+from emulator.kernel.sync import Queue
+from emulator.trace.values import TopicPartition
+from zk.scala.java_hash import java_hash, signed
+
+Records = list[tuple[bytes | None, bytes | None]]
+OnGroup = Callable[[GroupMetadata], Awaitable[None]]
+
+_NOT_AVAILABLE = (
+    Errors.UNKNOWN_TOPIC_OR_PARTITION,
+    Errors.NOT_ENOUGH_REPLICAS,
+    Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+)
+_NOT_COORDINATOR = (Errors.NOT_LEADER_OR_FOLLOWER, Errors.KAFKA_STORAGE_ERROR)
+
+
+class GroupMetadataManager:
+    """All groups of one broker."""
+
+    def __init__(
+        self,
+        context: BrokerContext,
+        replica_manager: ReplicaManager,
+        partition_count: int,
+        wall_ms: Callable[[], int],
+    ) -> None:
+        """`partition_count`: of `__consumer_offsets`; `wall_ms` for time stamps in its records."""
+        self._context, self._replicas, self._wall_ms = context, replica_manager, wall_ms
+        self.partition_count = partition_count
+        self.groups: dict[str, GroupMetadata] = {}
+        self._owned: dict[int, None] = {}
+        self._loading: dict[int, None] = {}
+        self._jobs: Queue[Callable[[], Awaitable[None]]] | None = None
+
+    # -- which groups ------------------------------------------------------------------------------
+
+    def partition_for(self, group: str) -> int:
+        """Utils.abs(groupId.hashCode) % groupMetadataTopicPartitionCount."""
+        number = signed(java_hash(group))
+        return (0 if number == -(2**31) else abs(number)) % self.partition_count
+
+    def is_group_local(self, group: str) -> bool:
+        return self.partition_for(group) in self._owned
+
+    def is_group_loading(self, group: str) -> bool:
+        return self.partition_for(group) in self._loading
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading)
+
+    def add_group(self, group: str) -> GroupMetadata:
+        return self.groups.setdefault(group, GroupMetadata(self._context.kernel, group))
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    async def store_group(
+        self, group: GroupMetadata, assignments: dict[str, bytes], done: Callable[[Errors], None]
+    ) -> None:
+        """Write a generation; `done` when all in-sync replicas have it. Under the group's lock.
+
+        `done` runs in the thread that completes the write, which need not have the lock: it may not
+        wait."""
+        stored = group.stored(assignments, self._wall_ms())
+        version = self._context.profile.group_record_versions[1]
+
+        def answered(result: ProducedPartition) -> None:
+            error = result.error
+            if error in (*_NOT_AVAILABLE, Errors.REQUEST_TIMED_OUT):
+                error = Errors.COORDINATOR_NOT_AVAILABLE
+            elif error in _NOT_COORDINATOR:
+                error = Errors.NOT_COORDINATOR
+            done(error)
+
+        record = (group_key(group.group), group_value(stored, version))
+        await self._append(group.group, [record], answered)
+
+    async def store_offsets(
+        self,
+        group: GroupMetadata,
+        offsets: Iterable[tuple[TopicPartition, CommittedOffset]],
+        done: Callable[[tuple[tuple[TopicPartition, Errors], ...]], None],
+    ) -> None:
+        """Write committed offsets; they count when all in-sync replicas have them. Under the
+        group's lock; `done` as in `store_group`."""
+        most = self._context.config.offset_metadata_max_bytes
+        offsets = tuple(offsets)
+        accepted = [(p, o) for p, o in offsets if len(o.metadata) <= most]
+
+        def answered(result: ProducedPartition) -> None:
+            error = result.error
+            if error is Errors.NONE:
+                for number, (partition, committed) in enumerate(accepted):
+                    if not group.is_in(GroupState.DEAD):
+                        group.on_offset_committed(partition, committed, result.base_offset + number)
+            elif error in _NOT_AVAILABLE:
+                error = Errors.COORDINATOR_NOT_AVAILABLE
+            elif error in _NOT_COORDINATOR:
+                error = Errors.NOT_COORDINATOR
+            stored = dict(accepted)
+            done(
+                tuple(
+                    (p, error if p in stored else Errors.OFFSET_METADATA_TOO_LARGE)
+                    for p, _ in offsets
+                )
+            )
+
+        version, now_ms = self._context.profile.group_record_versions[0], self._wall_ms()
+        records: Records = [
+            (offset_key(group.group, p), offset_value(o, now_ms, version)) for p, o in accepted
+        ]
+        if records:
+            await self._append(group.group, records, answered)
+        else:
+            answered(ProducedPartition(TopicPartition(GROUP_METADATA_TOPIC, 0), Errors.NONE, -1))
+
+    async def delete_group(self, group: GroupMetadata) -> None:
+        """Tombstones for a group and its offsets (cleanupGroupMetadata): whether they reach the
+        followers is not waited for."""
+        self.groups.pop(group.group, None)
+        records: Records = [(offset_key(group.group, p), None) for p in group.offsets]
+        await self._append(group.group, [*records, (group_key(group.group), None)], acks=0)
+
+    async def _append(
+        self,
+        group: str,
+        records: Records,
+        done: Callable[[ProducedPartition], None] = lambda _: None,
+        acks: int = -1,
+    ) -> None:
+        data = batch_of(records, self._wall_ms())
+        partition = TopicPartition(GROUP_METADATA_TOPIC, self.partition_for(group))
+        produced = ProducePartition(partition, len(records), len(data), data)
+        await self._replicas.append_records(
+            ProduceRequest(acks, self._context.config.offsets_commit_timeout_ms, (produced,)),
+            lambda results: done(results[0]),
+            internal_topics_allowed=True,
+        )
+
+    # -- loading and unloading ---------------------------------------------------------------------
+
+    def schedule_load(self, number: int, on_loaded: OnGroup) -> None:
+        """This broker leads partition `number` of the topic now. Until it is read, groups of it
+        answer COORDINATOR_LOAD_IN_PROGRESS."""
+        if number in self._owned:
+            return
+        self._loading[number] = None
+        self._schedule(lambda: self._load(number, on_loaded))
+
+    def schedule_unload(self, number: int, on_unloaded: OnGroup) -> None:
+        """Another broker leads it."""
+        self._schedule(lambda: self._unload(number, on_unloaded))
+
+    def _schedule(self, job: Callable[[], Awaitable[None]]) -> None:
+        """One thread for both, so that they happen in the order in which leaders changed."""
+        if self._jobs is None:
+            self._jobs = Queue(self._context.kernel)
+            self._context.spawn("group-metadata-manager-0", self._run(self._jobs))
+        self._jobs.put(job)
+
+    @staticmethod
+    async def _run(jobs: Queue[Callable[[], Awaitable[None]]]) -> None:
+        while True:
+            job = await jobs.take()
+            await job()
+
+    async def _load(self, number: int, on_loaded: OnGroup) -> None:
+        """Read the partition from its start to its end (doLoadGroupsAndOffsets)."""
+        partition = TopicPartition(GROUP_METADATA_TOPIC, number)
+        hosted = self._replicas.partitions.get(partition)
+        log = hosted.leader_log if hosted is not None else None
+        if log is None:
+            self._loading.pop(number, None)
+            return
+        contents = _Contents()
+        for batch in log.batches:
+            try:
+                for record in records_of(batch.data, batch.base_offset) if batch.data else ():
+                    contents.take(record)
+            except (UnknownRecord, UnreadableBatch) as error:
+                self._context.failed(f"loading {partition}", error)
+        # Owned before the groups' timers begin: they may act at once.
+        self._owned[number] = None
+        self._loading.pop(number, None)
+        for group in contents.loaded(self._context.kernel):
+            if self.groups.setdefault(group.group, group) is group:
+                await on_loaded(group)
+
+    async def _unload(self, number: int, on_unloaded: OnGroup) -> None:
+        self._owned.pop(number, None)
+        self._loading.pop(number, None)
+        for name, group in list(self.groups.items()):
+            if self.partition_for(name) == number:
+                await on_unloaded(group)
+                self.groups.pop(name, None)
+
+
+class _Contents:
+    """What a partition's records come to, later ones over earlier ones."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, StoredGroup] = {}
+        self._offsets: dict[str, dict[TopicPartition, tuple[CommittedOffset, int]]] = {}
+
+    def take(self, record: Record) -> None:
+        """UnknownRecord. Of a value that is not known the key keeps what it had."""
+        key = None if record.key is None else read_key(record.key)
+        match key:
+            case OffsetKey(group, partition):
+                offsets = self._offsets.setdefault(group, {})
+                if record.value is None:
+                    offsets.pop(partition, None)
+                else:
+                    offsets[partition] = read_offset(record.value), record.offset
+            case GroupKey(group):
+                if record.value is None:
+                    self._groups.pop(group, None)
+                else:
+                    self._groups[group] = read_group(record.value)
+
+    def loaded(self, kernel: Kernel) -> Iterator[GroupMetadata]:
+        """Also those that only keep offsets here."""
+        with_offsets = (name for name, offsets in self._offsets.items() if offsets)
+        for name in dict.fromkeys([*self._groups, *with_offsets]):
+            stored = self._groups.get(name, StoredGroup("", 0, None, None, ()))
+            group = GroupMetadata.loaded(kernel, name, stored)
+            for partition, (committed, base) in self._offsets.get(name, {}).items():
+                group.on_offset_committed(partition, committed, base)
+            yield group

@@ -1,0 +1,110 @@
+"""Record batches, format 2: their header, and the records of a batch that is not compressed.
+
+Clients' batches pass as they are, and only their header is read; brokers read and write records of
+their own topic, `__consumer_offsets`. Source: DefaultRecordBatch.java, DefaultRecord.java@2.6.3.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import crc32c
+
+HEADER = struct.Struct(">qiibIhiqqqhii")
+"""baseOffset, batchLength, partitionLeaderEpoch, magic, crc, attributes, lastOffsetDelta,
+baseTimestamp, maxTimestamp, producerId, producerEpoch, baseSequence, records."""
+
+MAGIC = 2
+CHECKED_FROM = 21
+"""The checksum covers what is behind it."""
+
+BEFORE_LENGTH = 12
+"""baseOffset and batchLength, which the length does not count."""
+
+COMPRESSION, GZIP = 0x07, 1
+"""Of the attributes: the bits of the compression, and the one kind that is read here."""
+
+CONTROL = 0x20
+
+
+class Record(NamedTuple):
+    """One record; a value of None deletes the key in a compacted topic."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class UnreadableBatch(Exception):
+    """The batch is compressed in a way that is not read here."""
+
+
+def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) -> bytes:
+    """A batch of keys and values, for the log to give it an offset."""
+    body, count = bytearray(), 0
+    for count, (key, value) in enumerate(records, 1):
+        # attributes, timestamp delta, offset delta; no headers at the end
+        record = b"\0\0" + _varint(count - 1) + _field(key) + _field(value) + b"\0"
+        body += _varint(len(record)) + record
+    checked = struct.pack(">hiqqqhii", 0, count - 1, now_ms, now_ms, -1, -1, -1, count)
+    crc = crc32c.crc32c(checked + body)
+    length = 9 + len(checked) + len(body)
+    return struct.pack(">qiibI", 0, length, -1, MAGIC, crc) + checked + body
+
+
+def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
+    """The records of a whole batch, none of a control batch. UnreadableBatch."""
+    attributes, base_timestamp = HEADER.unpack_from(batch)[5:8:2]
+    if attributes & CONTROL:
+        return
+    body, at = batch[HEADER.size :], 0
+    match attributes & COMPRESSION:
+        case 0:
+            pass
+        case 1:
+            body = zlib.decompress(body, wbits=31)
+        case kind:
+            raise UnreadableBatch(f"compression {kind}")
+    while at < len(body):
+        length, at = _read_varint(body, at)
+        end = at + length
+        timestamp, at = _read_varint(body, at + 1)
+        offset, at = _read_varint(body, at)
+        key, at = _read_field(body, at)
+        value, at = _read_field(body, at)
+        yield Record(base_offset + offset, base_timestamp + timestamp, key, value)
+        at = end
+
+
+def _field(data: bytes | None) -> bytes:
+    return _varint(-1) if data is None else _varint(len(data)) + data
+
+
+def _read_field(data: bytes, at: int) -> tuple[bytes | None, int]:
+    length, at = _read_varint(data, at)
+    return (None, at) if length < 0 else (data[at : at + length], at + length)
+
+
+def _varint(value: int) -> bytes:
+    """Zigzag."""
+    left, out = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
+    while left > 0x7F:
+        out.append(left & 0x7F | 0x80)
+        left >>= 7
+    out.append(left)
+    return bytes(out)
+
+
+def _read_varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), at
+        shift += 7

@@ -1,0 +1,344 @@
+"""Consumer groups at their coordinator, in virtual time: joining, syncing, sessions, offsets, and
+what the next coordinator finds in the log."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
+from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
+from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
+from emulator.kafka.protocol.groups import (
+    CommittedOffset,
+    DeleteGroupsRequest,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    GroupRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+    MemberIdentity,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from emulator.kafka.protocol.messages import UpdateMetadataRequest
+from emulator.trace.values import TopicPartition
+from tests.interaction.hosting import LIVE, ORDERS_0, Hosting, fetch, leader_and_isr, state_of
+from tests.interaction.playbook import WALL_MS, Incoming, Playbook, after_ms, at_once
+from zk.errors import Code
+from zk.ops import Reply
+
+OFFSETS_0 = TopicPartition(GROUP_METADATA_TOPIC, 0)
+RANGE = (("range", b"topics"),)
+
+
+class Member:
+    """A client's connection; its answers come out as lines. Member ids end with a UUID of zeros
+    but for its last digit."""
+
+    host = "/127.0.0.1"
+
+    def __init__(self, play: Playbook, client: str) -> None:
+        self._play, self.client = play, client
+
+    def respond(self, response: Any) -> None:
+        self._play.say(f"{self.client}: {line_of(response)}")
+
+    def hang_up(self) -> None:
+        self._play.say(f"{self.client}: closed")
+
+
+def short(member: str) -> str:
+    name, _, rest = member.partition("-")
+    return f"{name}{rest[-1:]}" if name else "nobody"
+
+
+def line_of(response: Any) -> str:
+    match response:
+        case JoinGroupResponse() if response.error:
+            return f"{response.error.name} {short(response.member)}"
+        case JoinGroupResponse():
+            members = ",".join(short(m.member) for m in response.members)
+            leads = f" leads {members}" if members else f" follows {short(response.leader)}"
+            return f"{short(response.member)} in {response.generation}{leads}"
+        case SyncGroupResponse():
+            return f"{response.error.name} {response.assignment.decode()}".rstrip()
+        case OffsetFetchResponse():
+            found = " ".join(f"{p}@{o.offset}" for p, o in response.offsets)
+            return f"{response.error.name} {found}".rstrip()
+        case OffsetCommitResponse():
+            return " ".join(f"{p} {error.name}" for p, error in response.partitions)
+        case LeaveGroupResponse(members=members) if members:
+            return " ".join(error.name for _, error in members)
+        case DescribeGroupsResponse():
+            members = ",".join(short(m.member) for m in response.members)
+            return f"{response.error.name} {response.state} {members}".rstrip()
+        case ListGroupsResponse():
+            return " ".join(f"{g.group} {g.state}" for g in response.groups)
+    return str(response.error.name)
+
+
+class Coordinating(Hosting):
+    """Broker 1 leads the only partition of __consumer_offsets; alone in its ISR where nothing else
+    is said."""
+
+    def __init__(self, isr: tuple[int, ...] = (1,), disk: Disk | None = None, **how: Any) -> None:
+        super().__init__(disk=disk, **how)
+        self.zookeeper.presets[f"/config/topics/{GROUP_METADATA_TOPIC}"] = Reply(Code.NO_NODE)
+        manager = GroupMetadataManager(self.context, self.replicas, 1, lambda: WALL_MS)
+        self.drawn = 0
+        self.groups = GroupCoordinator(self.context, manager, self.metadata_cache, self._draw)
+
+        def moved(leads: list[TopicPartition], follows: list[TopicPartition]) -> None:
+            for partition in leads:
+                self.groups.on_election(partition.partition)
+            for partition in follows:
+                self.groups.on_resignation(partition.partition)
+
+        self.replicas.on_leadership_change = moved
+        self >> leader_and_isr(state_of(OFFSETS_0, isr=isr))
+        self.settle()
+        self.forget()
+
+    def _draw(self, below: int) -> int:
+        """Four numbers make an id; the last of them counts."""
+        self.drawn += 1
+        return self.drawn // 4 if self.drawn % 4 == 0 else 0
+
+    def _hear(self, event: Any) -> None:
+        """Of the partition's own log nothing is said."""
+
+
+def asks(client: str, request: GroupRequest) -> Incoming:
+    def start(play: Playbook) -> None:
+        assert isinstance(play, Coordinating)
+        play.process.spawn(client, play.groups.handle(request, Member(play, client)))
+
+    return start
+
+
+def identity(member: str) -> str:
+    """`a1`: what client a was given first."""
+    return f"{member[0]}-00000000-0000-0000-0000-00000000000{member[1]}" if member else ""
+
+
+def join(client: str, member: str = "", **more: Any) -> Incoming:
+    session = more.pop("session_ms", 10_000)
+    static = more.pop("instance", None)
+    protocols = more.pop("protocols", RANGE)
+    request = JoinGroupRequest(
+        "g", session, 60_000, identity(member), static, "consumer", protocols, **more
+    )
+    return asks(client, request)
+
+
+def sync(client: str, member: str, generation: int, *assigned: str) -> Incoming:
+    assignments = tuple((identity(name), f"part {name}".encode()) for name in assigned)
+    request = SyncGroupRequest("g", generation, identity(member), assignments=assignments)
+    return asks(client, request)
+
+
+def heartbeat(client: str, member: str, generation: int) -> Incoming:
+    return asks(client, HeartbeatRequest("g", generation, identity(member)))
+
+
+def leave(client: str, member: str) -> Incoming:
+    return asks(client, LeaveGroupRequest("g", (MemberIdentity(identity(member)),)))
+
+
+def commit(client: str, member: str, generation: int, offset: int) -> Incoming:
+    offsets = ((ORDERS_0, CommittedOffset(offset)),)
+    return asks(client, OffsetCommitRequest("g", generation, identity(member), None, offsets))
+
+
+offsets = asks("offsets", OffsetFetchRequest("g"))
+described = asks("describe", DescribeGroupsRequest("g"))
+
+
+def stable(play: Coordinating) -> Coordinating:
+    """Members a1, which leads, and b2, in generation 1."""
+    play >> at_once(join("a"), join("b")) >> after_ms(6000)
+    play << "a: a1 in 1 leads a1,b2" << "b: b2 in 1 follows a1"
+    play >> sync("b", "b2", 1) >> sync("a", "a1", 1, "a1", "b2")
+    play << "a: NONE part a1" << "b: NONE part b2"
+    return play
+
+
+# -- joining ---------------------------------------------------------------------------------------
+
+
+def test_members_that_start_together_get_one_generation() -> None:
+    """group.initial.rebalance.delay.ms is waited for again when somebody has come meanwhile."""
+    with Coordinating() as play:
+        play >> join("a") >> after_ms(2000) >> join("b") >> after_ms(3000) >> after_ms(999)
+        play >> after_ms(1) << "a: a1 in 1 leads a1,b2" << "b: b2 in 1 follows a1"
+
+
+def test_a_single_member_waits_once() -> None:
+    with Coordinating() as play:
+        play >> join("a") >> after_ms(2999) >> after_ms(1) << "a: a1 in 1 leads a1"
+
+
+def test_a_new_member_is_given_an_id_first_and_is_waited_for() -> None:
+    """KIP-394: until it joins with it, or its session ends, the rebalance is not complete."""
+    with stable(Coordinating()) as play:
+        play >> join("c", requires_known_member_id=True) << "c: MEMBER_ID_REQUIRED c3"
+        play >> at_once(join("a", "a1"), join("b", "b2")) >> join("c", "c3")
+        play << "a: a1 in 2 leads a1,b2,c3" << "b: b2 in 2 follows a1" << "c: c3 in 2 follows a1"
+
+
+def test_an_id_that_nobody_joins_with_is_waited_for_as_long_as_a_session() -> None:
+    with stable(Coordinating()) as play:
+        play >> join("c", requires_known_member_id=True) << "c: MEMBER_ID_REQUIRED c3"
+        play >> at_once(join("a", "a1"), join("b", "b2")) >> after_ms(9999) >> after_ms(1)
+        play << "a: a1 in 2 leads a1,b2" << "b: b2 in 2 follows a1"
+
+
+@pytest.mark.parametrize(
+    ("request_", "answer"),
+    [
+        (join("a", session_ms=5999), "a: INVALID_SESSION_TIMEOUT nobody"),
+        (join("a", "a1"), "a: UNKNOWN_MEMBER_ID a1"),
+        (join("a", protocols=()), "a: INCONSISTENT_GROUP_PROTOCOL nobody"),
+        (sync("a", "a1", 1), "a: UNKNOWN_MEMBER_ID"),
+        (heartbeat("a", "a1", 1), "a: UNKNOWN_MEMBER_ID"),
+        (leave("a", "a1"), "a: UNKNOWN_MEMBER_ID"),
+        (commit("a", "a1", 1, 5), "a: orders-0 ILLEGAL_GENERATION"),
+        (described, "describe: NONE Dead"),
+    ],
+)
+def test_what_a_group_that_does_not_exist_answers(request_: Incoming, answer: str) -> None:
+    with Coordinating() as play:
+        play >> request_ << answer
+
+
+def test_members_need_a_protocol_in_common() -> None:
+    with stable(Coordinating()) as play:
+        play >> join("c", protocols=(("sticky", b""),)) << "c: INCONSISTENT_GROUP_PROTOCOL nobody"
+
+
+def test_most_members_choose_the_protocol() -> None:
+    both, other = (("range", b"r"), ("sticky", b"s")), (("sticky", b"s"), ("range", b"r"))
+    with Coordinating() as play:
+        play >> at_once(join("a", protocols=both), join("b", protocols=other))
+        play >> join("c", protocols=other) >> after_ms(6000)
+        play << "a: a1 in 1 leads a1,b2,c3" << "b: b2 in 1 follows a1" << "c: c3 in 1 follows a1"
+        (group,) = play.groups._manager.groups.values()
+        assert group.protocol == "sticky"
+
+
+def test_a_broker_that_does_not_lead_the_partition_is_no_coordinator() -> None:
+    with stable(Coordinating()) as play:
+        play >> join("a", "a1") >> leader_and_isr(state_of(OFFSETS_0, leader=2, epoch=5))
+        play << "LeaderAndIsr: NONE NONE" << "a: NOT_COORDINATOR a1"
+        play << "to 2: OffsetsForLeaderEpochRequest"
+        play >> heartbeat("b", "b2", 1) << "b: NOT_COORDINATOR"
+
+
+# -- rebalances ------------------------------------------------------------------------------------
+
+
+def test_a_member_that_joins_makes_all_join_again() -> None:
+    with stable(Coordinating()) as play:
+        play >> join("c") >> heartbeat("a", "a1", 1) << "a: REBALANCE_IN_PROGRESS"
+        play >> join("a", "a1") >> join("b", "b2")
+        play << "a: a1 in 2 leads a1,b2,c3" << "b: b2 in 2 follows a1" << "c: c3 in 2 follows a1"
+        play >> sync("b", "b2", 2) >> join("d") << "b: REBALANCE_IN_PROGRESS"
+
+
+def test_who_does_not_join_again_is_out_after_the_rebalance_time_out() -> None:
+    """It goes on with its heartbeats meanwhile: its session does not end first."""
+    with stable(Coordinating()) as play:
+        play >> join("c") >> join("a", "a1")
+        for _ in range(8):
+            play >> heartbeat("b", "b2", 1) << "b: REBALANCE_IN_PROGRESS" >> after_ms(7000)
+        play >> heartbeat("b", "b2", 1) << "b: REBALANCE_IN_PROGRESS" >> after_ms(4000)
+        play << "a: a1 in 2 leads a1,c3" << "c: c3 in 2 follows a1"
+        play >> heartbeat("b", "b2", 1) << "b: UNKNOWN_MEMBER_ID"
+
+
+def test_a_member_that_is_not_heard_of_is_out_after_its_session() -> None:
+    with stable(Coordinating()) as play:
+        play >> after_ms(9000) >> heartbeat("a", "a1", 1) << "a: NONE" >> after_ms(1000)
+        play >> heartbeat("a", "a1", 1) << "a: REBALANCE_IN_PROGRESS"
+        play >> join("a", "a1") << "a: a1 in 2 leads a1"
+
+
+def test_when_the_leader_leaves_another_member_leads() -> None:
+    with stable(Coordinating()) as play:
+        play >> leave("a", "a1") << "a: NONE" >> join("b", "b2") << "b: b2 in 2 leads b2"
+        play >> leave("b", "b2") << "b: NONE" >> described << "describe: NONE Empty"
+
+
+def test_a_static_member_that_restarts_takes_its_place() -> None:
+    """KIP-345: nobody else joins again, and the process before it is fenced."""
+    with Coordinating() as play:
+        play >> at_once(join("s", instance="s"), join("b")) >> after_ms(6000)
+        play << "s: s1 in 1 leads s1,b2" << "b: b2 in 1 follows s1"
+        play >> at_once(sync("b", "b2", 1), sync("s", "s1", 1, "s1", "b2"))
+        play << "s: NONE part s1" << "b: NONE part b2"
+        play >> join("s", instance="s") << "s: s3 in 1 follows s1"
+        play >> sync("s", "s3", 1) << "s: NONE part s1"
+        play >> join("s", "s1", instance="s") << "s: FENCED_INSTANCE_ID s1"
+        play >> heartbeat("b", "b2", 1) << "b: NONE"
+
+
+# -- offsets ---------------------------------------------------------------------------------------
+
+
+def test_an_offset_is_committed_when_the_isr_has_it() -> None:
+    with Coordinating(isr=(1, 2)) as play:
+        play >> fetch(2, at=0, partition=OFFSETS_0, max_wait_ms=0) << "fetch-2: nothing, hw 0"
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> commit("a", "", -1, 5) >> offsets << "offsets: NONE"
+        play >> fetch(2, at=1, partition=OFFSETS_0, max_wait_ms=0)
+        play << "a: orders-0 NONE" << "fetch-2: nothing, hw 0"
+        play >> offsets << "offsets: NONE orders-0@5"
+
+
+def orders_known() -> UpdateMetadataRequest:
+    """The broker's metadata cache has orders-0."""
+    return UpdateMetadataRequest(2, 7, -1, (state_of(),), LIVE)
+
+
+def test_of_a_partition_that_does_not_exist_no_offset_is_kept() -> None:
+    with Coordinating() as play:
+        play >> commit("a", "", -1, 5) << "a: orders-0 UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_the_next_coordinator_finds_groups_and_offsets_in_the_log() -> None:
+    """Members go on as if nothing had happened, and have a whole session to be heard of."""
+    with stable(Coordinating()) as before:
+        before.run(before.metadata_cache.update(orders_known()))
+        before >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"
+        before >> commit("a", "a1", 1, 9) << "a: orders-0 NONE"
+    with Coordinating(disk=before.disk) as after:
+        after >> offsets << "offsets: NONE orders-0@9" >> described << "describe: NONE Stable a1,b2"
+        after >> after_ms(9000) >> heartbeat("a", "a1", 1) << "a: NONE" >> after_ms(1000)
+        after >> join("a", "a1") << "a: a1 in 2 leads a1"
+        after >> sync("a", "a1", 2, "a1") << "a: NONE part a1"
+
+
+def test_only_an_empty_group_can_be_deleted_and_then_it_is_gone_from_the_log() -> None:
+    with stable(Coordinating()) as play:
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"
+        play >> asks("admin", DeleteGroupsRequest("g")) << "admin: NON_EMPTY_GROUP"
+        play >> leave("a", "a1") << "a: NONE" >> leave("b", "b2") << "b: NONE"
+        play >> asks("admin", ListGroupsRequest(("stable",))) << "admin: "
+        play >> asks("admin", ListGroupsRequest()) << "admin: g Empty"
+        play >> asks("admin", DeleteGroupsRequest("g")) << "admin: NONE"
+        play >> asks("admin", DeleteGroupsRequest("g")) << "admin: GROUP_ID_NOT_FOUND"
+    with Coordinating(disk=play.disk) as after:
+        after >> offsets << "offsets: NONE" >> described << "describe: NONE Dead"
