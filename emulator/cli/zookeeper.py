@@ -22,7 +22,7 @@ from emulator.runs.run_directory import find_run
 from emulator.scenario.errors import UserError
 from zk.real.server import EmbeddedServer, StartFailed
 
-UNFOLDED = 1000
+UNWRAPPED_WIDTH = 1000
 """Columns where the output is no terminal: one line per transaction, for grep."""
 
 app = typer.Typer(rich_markup_mode=None)
@@ -182,7 +182,9 @@ def log(
                 print_json(as_json_line(stored, entry))
     else:
         wide = sys.stdout.isatty() or "COLUMNS" in os.environ
-        Console(width=None if wide else UNFOLDED, highlight=False).print(log_table(stored, chosen))
+        Console(width=None if wide else UNWRAPPED_WIDTH, highlight=False).print(
+            log_table(stored, chosen)
+        )
     if stored.torn:
         raise UserError(stored.torn)
 

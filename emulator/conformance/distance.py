@@ -104,11 +104,11 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     overall |= {(j, i): far for (i, j), far in overall.items()}
     members = list(range(len(profiles)))
     seen = _energy(overall, members, count)
-    shuffles, as_far = definition_shuffles(1), 0
+    shuffles, at_least_as_distant = definition_shuffles(1), 0
     for _ in range(PERMUTATIONS):
         shuffles.shuffle(members)
-        as_far += _energy(overall, members, count) >= seen - _ROUNDING
-    return Distance(points, (as_far + 1) / (PERMUTATIONS + 1))
+        at_least_as_distant += _energy(overall, members, count) >= seen - _ROUNDING
+    return Distance(points, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
 
 
 def _distances(a: _Profile, b: _Profile) -> dict[str, float]:

@@ -1,8 +1,8 @@
 """A YAML file in which every value knows its line and its key, so that a mistake can be pointed at.
 
 Owns reading YAML: syntax, duplicate keys, types of single values. Values are read from their text
-as written (`acks: 1` is the text `1` where text is wanted, `true` is what Kafka gets). It must not
-know what a scenario is.
+as written (`acks: 1` is the text `1` where text is expected, `true` is what Kafka gets). Knows
+nothing of scenarios.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Item:
     def mapping(self, allowed: Collection[str] | None = None) -> dict[str, Item]:
         """Keys to values; each key once, and (where `allowed` is given) one of those."""
         if not isinstance(self.node, yaml.MappingNode):
-            self.fail(f"a mapping is wanted, not {self._kind()}")
+            self.fail(f"expected a mapping, not {self._kind()}")
         items: dict[str, Item] = {}
         for key_node, value_node in self.node.value:
             if not isinstance(key_node, yaml.ScalarNode):
@@ -72,21 +72,21 @@ class Item:
     def items(self) -> list[Item]:
         """The values of a list."""
         if not isinstance(self.node, yaml.SequenceNode):
-            self.fail(f"a list is wanted, not {self._kind()}")
+            self.fail(f"expected a list, not {self._kind()}")
         nodes = self.node.value
         return [Item(self.file, node, f"{self.key}[{i}]") for i, node in enumerate(nodes)]
 
     def text(self) -> str:
         """A single value, as it is written."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
-            self.fail(f"a single value is wanted, not {self._kind()}")
+            self.fail(f"expected a single value, not {self._kind()}")
         return str(self.node.value)
 
     def whole(self, least: int = 0) -> int:
         """A whole number, not below `least`."""
         text = self.text().replace("_", "")
         if not re.fullmatch(r"-?\d{1,18}", text):
-            self.fail(f"a whole number is wanted, not {self.text()!r}")
+            self.fail(f"expected a whole number, not {self.text()!r}")
         if int(text) < least:
             self.fail(f"at least {least}, not {text}")
         return int(text)
@@ -95,14 +95,14 @@ class Item:
         """A number that is not negative."""
         text = self.text()
         if not re.fullmatch(r"\d{1,15}(\.\d{1,9})?", text):
-            self.fail(f"a number is wanted, not {text!r}")
+            self.fail(f"expected a number, not {text!r}")
         return float(text)
 
     def flag(self) -> bool:
         """`true` or `false`."""
         text = self.text().lower()
         if text not in ("true", "false"):
-            self.fail(f"true or false is wanted, not {self.text()!r}")
+            self.fail(f"expected true or false, not {self.text()!r}")
         return text == "true"
 
     def duration(self) -> int:

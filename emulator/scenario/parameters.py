@@ -92,7 +92,7 @@ def _convert(item: Item, hint: object) -> object:
     if origin is Literal:
         text = item.text()
         if text not in arguments:
-            item.fail(f"one of {', '.join(arguments)} is wanted, not {text!r}")
+            item.fail(f"expected one of {', '.join(arguments)}, not {text!r}")
         return text
     if origin is tuple:
         return tuple(_convert(one, arguments[0]) for one in item.items())
@@ -108,7 +108,7 @@ def _topic_partition(item: Item) -> tuple[str, int]:
         return parts[0].text(), parts[1].whole()
     topic, dash, number = item.text().rpartition("-") if item.is_scalar else ("", "", "")
     if not dash or not number.isdecimal():
-        item.fail("a partition is wanted: orders-0 or [orders, 0]")
+        item.fail("expected a partition: orders-0 or [orders, 0]")
     return topic, int(number)
 
 

@@ -26,7 +26,7 @@ def duration_us(text: str) -> int:
         return 0
     match = _DURATION.fullmatch(text.strip())
     if match is None:
-        raise BadDuration(f"{text!r} is no time: write 5s, 500ms, 1.5min")
+        raise BadDuration(f"{text!r} is not a duration: write 5s, 500ms, 1.5min")
     exact = Fraction(match[1]) * _US[match[2]]
     if exact.denominator != 1:
         raise BadDuration(f"{text!r} is finer than a microsecond")

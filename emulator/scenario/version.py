@@ -101,7 +101,7 @@ def _written(item: Item | None) -> dict[str, bool]:
             value.fail(_unknown_guard(name))
         state = {"true": "on", "false": "off"}.get(value.text().lower(), value.text().lower())
         if state not in SWITCH:
-            value.fail(f"on or off is wanted, not {value.text()!r}")
+            value.fail(f"expected on or off, not {value.text()!r}")
         chosen_guards[name] = SWITCH[state]
     return chosen_guards
 

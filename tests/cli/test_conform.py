@@ -259,7 +259,7 @@ def test_what_cannot_be_played_is_one_line_and_64(
         (("nowhere",), "nowhere: neither recording.jsonl nor recording.jsonl.gz here"),
         ((SHRINK, "--seeds", 0), "--seeds"),
         ((SHRINK, "--zookeeper", "elsewhere"), "--zookeeper elsewhere: simulated or embedded"),
-        ((SHRINK, "--budget", "a while"), "--budget: 'a while' is no time"),
+        ((SHRINK, "--budget", "a while"), "--budget: 'a while' is not a duration"),
         ((SHRINK, "--guided", "--replay", "x"), "--guided and --replay: one of them"),
         ((SHRINK, "--guided", "--zookeeper", "embedded"), "--guided plays in virtual time"),
         ((SHRINK, "--save", "x"), "--save keeps the choices of --guided for one recording"),

@@ -154,7 +154,7 @@ def test_settings_of_the_command_line_are_saved_too(play: Play) -> None:
         ("xyzzy", "unknown command xyzzy; help lists all commands"),
         ("pause 9", "broker: there is no broker 9; the cluster has 1, 2, 3"),
         ("start 1", "start: broker 1 runs already"),
-        ("run soon", "run: 'soon' is no time"),
+        ("run soon", "run: 'soon' is not a duration"),
         ("run until 1s", "run: it is 1 s already"),
         ("undo undo 'x", "No closing quotation"),
         ("heal 3", "heal 3: no such fault; current faults: pause 2"),

@@ -115,7 +115,7 @@ def test_with_json_each_answer_is_an_object_and_the_summary_is_the_last(
     [
         (("--zookeeper", "127.0.0.1:1", "--listen", "nowhere"), "--listen nowhere: HOST:PORT"),
         (("--zookeeper", "nonsense"), "nonsense"),
-        (("--for", "soon"), "--for: 'soon' is no time"),
+        (("--for", "soon"), "--for: 'soon' is not a duration"),
     ],
 )
 def test_a_mistake_is_one_line(

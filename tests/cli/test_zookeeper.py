@@ -216,7 +216,7 @@ def test_a_run_without_a_log_is_one_line(
         ),
         (["log", "here", "--session", "0x9"], "--session 0x9: no such session in this log"),
         (["log", "here", "--session", "my"], "--session my: not a number such as"),
-        (["--tick", "2"], "--tick: '2' is no time"),
+        (["--tick", "2"], "--tick: '2' is not a duration"),
         (["--tick", "1us"], "--tick 1us: whole milliseconds"),
         (["--data", "here/trace.ndjson/x"], "--data here/trace.ndjson/x: Not a directory"),
         (["--port", "99999"], "--port"),

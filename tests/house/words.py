@@ -88,6 +88,8 @@ PHRASES_THAT_WENT = tuple(
         r"1 seeds",
         r"collections? of garbage",
         r"untold",
+        r"is wanted",
+        r"is no time",
     )
 )
 LONGEST_SENTENCE = 45

@@ -211,7 +211,7 @@ def test_what_is_seen_is_told_of_the_explored_part_alone(warm: WarmCluster) -> N
     [
         ("pause 9", "--fault pause 9"),
         ("paus 2", "there is no paus"),
-        ("pause 2 for ever", "is no time"),
+        ("pause 2 for ever", "is not a duration"),
         ("expire_session 2 for 2s", "nothing undoes expire_session"),
     ],
 )

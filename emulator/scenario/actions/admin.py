@@ -69,7 +69,7 @@ class AddPartitions(Action, frozen=True, tag="add_partitions"):
 
     def wrong(self) -> str | None:
         if bool(self.assignment) == (self.count > 0):
-            return "either an assignment or a count is wanted"
+            return "expected either an assignment or a count"
         return None
 
     def enter_topics(self, topics: dict[str, int]) -> None:

@@ -50,5 +50,5 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
 
     def wrong(self) -> str | None:
         if not self.low_ms <= self.typical_ms <= self.high_ms:
-            return "low_ms <= typical_ms <= high_ms is wanted"
+            return "expected low_ms <= typical_ms <= high_ms"
         return None

@@ -24,7 +24,7 @@ from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import api_of, length_of, request_frame, response_from
 
-SPOKEN = "2.6"
+DEFAULT_VERSION = "2.6"
 """The version of Kafka whose client this is."""
 
 AGAIN_S = 0.1
@@ -35,7 +35,7 @@ class Unreachable(Exception):
 
 
 def send_request(
-    server: tuple[str, int], request: Request, timeout_s: float, kafka: str = SPOKEN
+    server: tuple[str, int], request: Request, timeout_s: float, kafka: str = DEFAULT_VERSION
 ) -> Response:
     """Send one request, in the versions of that Kafka's clients. Raises Unreachable."""
     version = supported_versions(profiles()[kafka])[api_of(request).name][1]
@@ -76,7 +76,7 @@ class Connection:
 
 
 def metadata(
-    servers: Iterable[tuple[str, int]], timeout_s: float, kafka: str = SPOKEN
+    servers: Iterable[tuple[str, int]], timeout_s: float, kafka: str = DEFAULT_VERSION
 ) -> MetadataResponse:
     """Metadata from the first broker that answers. Raises Unreachable."""
     problem = Unreachable("no broker is named")

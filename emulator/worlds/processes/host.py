@@ -50,7 +50,7 @@ class SeparateProcess(HostCapabilities):
 
     def lose_from_disk(self, what: str) -> None:
         if what == "unflushed":
-            raise Unsupported("what the operating system was given, no signal takes back")
+            raise Unsupported("the operating system keeps unflushed records; use --target simulated")
 
 
 def process_capabilities(*, ensemble: bool) -> ClusterCapabilities:

@@ -25,7 +25,7 @@ class PassingSink(Sink):
 
 
 class ProcessTrace:
-    """A sink, and its file where one is wanted."""
+    """A sink, and its file if it has one."""
 
     def __init__(self, path: Path | None, header: Header) -> None:
         self.sink = PassingSink()

@@ -427,7 +427,7 @@ def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
         raise BadCheckpoint(f"{path}: version {lines[0][:40]!r}; 0 is known")
     for number, line in enumerate(lines[2:], 3):
         if not form.fullmatch(line):
-            raise BadCheckpoint(f"{path}: line {number}: {line[:40]!r} is no entry")
+            raise BadCheckpoint(f"{path}: line {number}: {line[:40]!r} is not an entry")
     if lines[1:2] != [str(len(lines) - 2)]:
         raise BadCheckpoint(f"{path}: line 2: there are {max(0, len(lines) - 2)} entries")
     return [line.split() for line in lines[2:]]

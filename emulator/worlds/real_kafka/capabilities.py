@@ -56,7 +56,9 @@ class HostOfKafka(HostCapabilities):
 
     def lose_from_disk(self, what: str) -> None:
         if what == "unflushed":
-            raise Unsupported("what the operating system was given, no signal takes back")
+            raise Unsupported(
+                "the operating system keeps unflushed records; use --target simulated"
+            )
 
 
 class ServerOfKafka(Capabilities):

@@ -93,7 +93,7 @@ def find_release(version: str | None, home: Path | None, cache: Path | None = No
         check_version(unpacked)
         return Release(unpacked, home.resolve() / "libs")
     if version is None:
-        raise UserError("--kafka VERSION or --kafka-home DIR is wanted")
+        raise UserError("give --kafka VERSION or --kafka-home DIR")
     check_version(version)
     libs = (cache or cache_folder()) / f"kafka-{version}" / "libs"
     if not (libs / ".whole").exists():
@@ -104,7 +104,7 @@ def find_release(version: str | None, home: Path | None, cache: Path | None = No
 def check_version(version: str) -> None:
     """Raises UserError for what is no version with ZooKeeper and an ISR in it."""
     if not _VERSION.fullmatch(version):
-        raise UserError(f"--kafka {version}: a version such as 2.6.3 is wanted")
+        raise UserError(f"--kafka {version}: expected a version such as 2.6.3")
     if not numbers_of(version)[:3] >= OLDEST or numbers_of(version)[:2] > NEWEST:
         raise UserError(f"--kafka {version}: 0.8.2 to 3.9 can be run (4.0 has no ZooKeeper)")
 

@@ -71,7 +71,7 @@ def produced(data: bytes) -> Batch:
     """What a producer sent: exactly one batch (ProduceRequest.java validateRecords). Malformed."""
     batches = list(read_batches(data))
     if len(batches) != 1 or batches[0].size != len(data):
-        raise Malformed(f"{len(batches)} record batches; one is wanted")
+        raise Malformed(f"{len(batches)} record batches; expected one")
     batch = batches[0]
     # Only a log cleaner leaves fewer records than offsets: what a producer sends has no gaps.
     if Head(data, 0).records != batch.next_offset - batch.base_offset:

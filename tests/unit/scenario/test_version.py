@@ -87,7 +87,7 @@ def test_an_option_that_cannot_be_is_refused(chosen: dict[str, object], said: st
     [
         ("profile", "9.9", "tried.yaml:"),
         ("guards", {"stay-at-log-ends": "off"}, "did you mean stay-at-log-end?"),
-        ("guards", {"stay-at-log-end": "maybe"}, "on or off is wanted, not 'maybe'"),
+        ("guards", {"stay-at-log-end": "maybe"}, "expected on or off, not 'maybe'"),
         ("propagation", "rpc", "propagation: Kafka 2.4 has no propagation rpc"),
         ("cluster", {"broker_profile": {3: "9.9"}}, "there is no profile 9.9"),
         ("cluster", {"broker_profile": {4: "2.4"}}, "there is no broker"),

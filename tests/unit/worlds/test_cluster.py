@@ -238,7 +238,7 @@ def test_each_action_reaches_the_part_that_it_is_for(
 REFUSED: list[tuple[Action, str]] = [
     (SlowDisk(2, 5), "slow disk is not supported for processes of their own"),
     (SlowDisk(3, 5), "slow disk is not supported for real processes"),
-    (Crash(3, "unflushed"), "what the operating system was given"),
+    (Crash(3, "unflushed"), "the operating system keeps unflushed records"),
     (Start(3, profile="2.7"), "install is not supported for real processes"),
     (Start(2, registered_ms=5), "nobody can say when a process registers"),
     (SlowFollower(3, 9), "limit bandwidth is not supported for real processes"),
