@@ -50,7 +50,8 @@ class SeparateProcess(HostCapabilities):
 
     def lose_from_disk(self, what: str) -> None:
         if what == "unflushed":
-            raise Unsupported("the operating system keeps unflushed records; use --target simulated")
+            kept = "the operating system keeps unflushed records; use --target simulated"
+            raise Unsupported(kept)
 
 
 def process_capabilities(*, ensemble: bool) -> ClusterCapabilities:
