@@ -97,7 +97,17 @@ def open_dataset(
     version = max(set(versions), key=lambda one: (versions.count(one), one), default=0)
     dataset = Dataset(base, [], [], version=version)
     for file, footer in zip(files, footers, strict=True):
-        _add_file(dataset, file, footer, version)
+        if isinstance(footer, str):
+            dataset.problems.append(Problem(file, footer))
+        elif footer.version != version:
+            why = f"mixed schema versions: this file has {footer.version}, most have {version}"
+            dataset.problems.append(Problem(file, why))
+        elif not footer.rows:
+            dataset.problems.append(Problem(file, "has no rows"))
+        else:
+            dataset.rows += footer.rows
+            dataset.size += footer.size
+            (dataset.events if file.is_relative_to(base / EVENTS) else dataset.runs).append(file)
     if not unfinished:
         _drop_unfinished_runs(dataset)
     if dataset.problems and not skip_bad:
@@ -203,21 +213,6 @@ def _is_compatible(one: pa.DataType, other: pa.DataType) -> bool:
         parts = {field.name: field.type for field in other}
         return all(f.name in parts and _is_compatible(f.type, parts[f.name]) for f in one)
     return bool(one == other)
-
-
-def _add_file(dataset: Dataset, file: Path, footer: _Footer | str, version: int) -> None:
-    if isinstance(footer, str):
-        dataset.problems.append(Problem(file, footer))
-    elif footer.version != version:
-        why = f"mixed schema versions: this file has {footer.version}, most have {version}"
-        dataset.problems.append(Problem(file, why))
-    elif not footer.rows:
-        dataset.problems.append(Problem(file, "has no rows"))
-    else:
-        dataset.rows += footer.rows
-        dataset.size += footer.size
-        files = dataset.events if file.is_relative_to(dataset.base / EVENTS) else dataset.runs
-        files.append(file)
 
 
 def _drop_unfinished_runs(dataset: Dataset) -> None:

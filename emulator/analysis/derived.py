@@ -22,7 +22,8 @@ PARTITION = (*KEY, "topic", "partition")
 STATE_PATH = r"^/brokers/topics/([^/]+)/partitions/(\d+)/state$"
 PERCENTILES = (0.5, 0.95, 0.99)
 SPREAD_DDL = "p50 double, p95 double, p99 double, max double"
-"""Exact, with linear interpolation between the two nearest values."""
+"""By nearest rank, as `emulator.trace.percentiles`. Where a row stands for several events (`weight`
+of `spread_of`), exact with linear interpolation between the two nearest values."""
 RARE = (
     "run_began", "run_ended", "zk_logged", "zk_transaction", "isr_update_started", "isr_updated",
     "isr_update_rejected", "alter_isr_failed", "becomes_leader", "becomes_follower",
@@ -42,7 +43,7 @@ FEW_COLUMNS = (
 RARE_COLUMNS = (
     "kind", *KEY, "seq", "t", "broker", "op", "path", "version", "code", "zxid", "data",
     "ephemeral", "zk_transaction_ops", "state", "do", "arguments", "topic", "partition", "change",
-    "outcome", "zk_version", "isr", "leader", "leader_and_isr_state", "states",
+    "outcome", "zk_version", "isr", "leader", "leader_epoch", "leader_and_isr_state", "states",
     "metadata_cache_updated_removed", "seed", "settings", "replay", "traced", "verdict", "figures",
     "violations",
 )  # fmt: skip
@@ -88,7 +89,13 @@ def cached_table(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFram
             lock, frames = mine.results.setdefault(derive.__name__, (RLock(), []))
         with lock:
             if not frames:
-                frames.append(_materialized(derive(events)))
+                frame = derive(events)
+                if is_small(frame.sparkSession):
+                    # Without its plan, which every later query would plan again.
+                    frame = frame.localCheckpoint(eager=True)
+                else:
+                    frame.cache().count()
+                frames.append(frame)
             return frames[0]
 
     return once
@@ -97,15 +104,6 @@ def cached_table(derive: Callable[[DataFrame], DataFrame]) -> Callable[[DataFram
 def is_small(spark: SparkSession) -> bool:
     """Whether shuffles have one partition, because the data set has few rows (`session.sized`)."""
     return spark.conf.get("spark.sql.shuffle.partitions") == "1"
-
-
-def _materialized(frame: DataFrame) -> DataFrame:
-    """Computed and cached. A small table also drops its query plan, which every later query would
-    otherwise plan again."""
-    if is_small(frame.sparkSession):
-        return frame.localCheckpoint(eager=True)
-    frame.cache().count()
-    return frame
 
 
 @cached_table
@@ -147,13 +145,11 @@ def spread_of(
 ) -> DataFrame:
     """Per group: `count`, percentiles and maximum of a value, the number of runs, and the run with
     the greatest value. `weight` is a column with the number of events that a row represents."""
-    percentiles = F.array(*map(F.lit, PERCENTILES))
     is_known = F.col(value).isNotNull()
     count = F.sum(F.when(is_known, F.col(weight)).otherwise(0)) if weight else F.count(value)
-    frequency = F.col(weight) if weight else F.lit(1)
     table = rows.groupBy(*keys).agg(
         count.alias("count"),
-        F.percentile(value, percentiles, frequency).alias("_p"),
+        percentiles_of(value, weight).alias("_p"),
         F.max(value).alias("max"),
         number_of_runs(F.col("run")).alias("runs"),
         F.max_by("run", F.struct(value, F.col("run"))).alias("worst_run"),
@@ -161,6 +157,15 @@ def spread_of(
     )
     places = {name: F.col("_p")[place] for place, name in enumerate(("p50", "p95", "p99"))}
     return table.withColumns(places)
+
+
+def percentiles_of(value: str, weight: str = "") -> Column:
+    """An aggregate: the array of PERCENTILES. `percentile_disc` is the nearest rank and takes no
+    weights; `percentile` takes them, and interpolates."""
+    if weight:
+        return F.percentile(value, F.array(*map(F.lit, PERCENTILES)), F.col(weight))
+    parts = ", ".join(f"{part}D" for part in PERCENTILES)
+    return F.expr(f"percentile_disc(array({parts})) within group (order by {value})")
 
 
 def number_of_runs(run: Column) -> Column:

@@ -70,13 +70,6 @@ class LiveAnalysis:
 
     def _process_batch(self, batch: DataFrame, number: int) -> None:
         _record_files(batch, self.out / FILES / f"{number:08}.json")
-        try:
-            self._update(batch.sparkSession)
-        except AnalysisError as error:
-            self._failure = error
-            raise
-
-    def _update(self, spark: SparkSession) -> None:
         open_again = partial(
             open_dataset,
             self.base,
@@ -84,7 +77,11 @@ class LiveAnalysis:
             unfinished=True,
             only=known_files(self.out),
         )
-        dataset, analysis = analyse_readable(spark, open_again(), open_again)
+        try:
+            dataset, analysis = analyse_readable(batch.sparkSession, open_again(), open_again)
+        except AnalysisError as error:  # Spark reports only that the batch failed
+            self._failure = error
+            raise
         write(analysis, self.out, csv=False)
         title = f"Analysis of {self.base.name}, still growing"
         write_report(analysis, self.out, title, dataset.problems)

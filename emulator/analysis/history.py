@@ -11,6 +11,8 @@ broker processes. A test compares all of it with `emulator.trace.state`, which h
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
@@ -35,7 +37,7 @@ STATES = (WRITTEN, GONE, UPDATED, CONTROLLER)
 _ITEM = (
     "what string, topic string, partition bigint, version bigint, leader bigint, "
     "leader_epoch bigint, isr array<bigint>, change string, replicas array<bigint>, "
-    "adding array<bigint>"
+    "adding array<bigint>, by_leader boolean"
 )
 _DATA = "leader bigint, leader_epoch bigint, isr array<bigint>"
 _NAMED = "partitions array<struct<topic:string,partition:bigint>>"
@@ -50,8 +52,8 @@ _KINDS = (
 def history(events: DataFrame) -> DataFrame:
     """`what` happened (STATES, `decided`, `rejected`, `led`, `notified`, `shown`, `dropped`,
     `assigned`), `seq`, `t`, `broker`; `version`, `leader`, `leader_epoch`, `isr`, `change`,
-    `replicas`, `adding` where the row has them; `generation`, `end_t` of the run, `last_t` of its
-    trace."""
+    `replicas`, `adding` where the row has them; `by_leader`: a leader wrote the state itself;
+    `generation`, `end_t` of the run, `last_t` of its trace."""
     in_order = Window.partitionBy(*PARTITION).orderBy("seq")
     rows = (
         of_kinds(rare_rows(events), *_KINDS)
@@ -79,7 +81,8 @@ _SO_FAR = Window.unboundedPreceding, Window.currentRow
 def states(events: DataFrame) -> DataFrame:
     """The first row that reports each version of a state znode, and its deletion (`version` is
     null). Rows that arrive after a later version or the deletion are dropped. `created_t` is when
-    the topic was created."""
+    the topic was created; `before` has leader, leader_epoch and ISR of the last readable version
+    before it; `isr_change`: a leader decided it, or the leadership goes on."""
     mine = Window.partitionBy(*PARTITION, "generation")
     earlier = mine.orderBy("seq").rowsBetween(*_BEFORE)
     is_gone = F.col("version").isNull()
@@ -87,12 +90,28 @@ def states(events: DataFrame) -> DataFrame:
     newest = F.max("version").over(earlier)
     is_new = is_gone | newest.isNull() | (F.col("version") > newest)
     created = F.min(F.when(F.col("begins"), F.col("t"))).over(mine)
+    by_leader = F.max("by_leader").over(Window.partitionBy(*VERSION))
+    leadership = F.struct("leader", "leader_epoch", "isr")
+    readable = F.when(F.col("leader").isNotNull(), leadership)
+    goes_on = (F.col("version") > 0) & (
+        F.struct("leader", "leader_epoch")
+        == F.struct(F.col("before.leader"), F.col("before.leader_epoch"))
+    )
+    is_change = F.col("leader").isNotNull() & (F.col("by_leader") | goes_on)
     return (
         history(events)
         .where(F.col("what").isin(*STATES))
-        .withColumns({"is_new": is_new & ~was_gone, "created_t": F.coalesce(created, F.lit(0))})
+        .withColumns(
+            {
+                "is_new": is_new & ~was_gone,
+                "created_t": F.coalesce(created, F.lit(0)),
+                "by_leader": F.coalesce(by_leader, F.lit(False)),
+            }
+        )
         .where("is_new")
-        .drop("is_new", "begins")
+        .withColumn("before", F.last(readable, ignorenulls=True).over(earlier))
+        .withColumn("isr_change", F.coalesce(is_change, F.lit(False)))
+        .drop("is_new", "begins", "by_leader")
     )
 
 
@@ -166,6 +185,22 @@ def entries(events: DataFrame) -> DataFrame:
     )
 
 
+def caches(events: DataFrame) -> DataFrame:
+    """Per broker and partition: all entries of its metadata cache in order, as `shown`."""
+    shown = F.sort_array(F.collect_list(F.struct("seq", "t", "version", "goes_on")))
+    return entries(events).groupBy(*ENTRY).agg(shown.alias("shown"))
+
+
+def first_after(of: str, is_one: Callable[[Column], Column]) -> Column:
+    """The first matching row after `seq`, in an array of rows."""
+    return F.get(F.filter(of, lambda one: (one["seq"] > F.col("seq")) & is_one(one)), 0)
+
+
+def last_before(of: str) -> Column:
+    """The last row before `seq`, in an array of rows."""
+    return F.try_element_at(F.filter(of, lambda one: one["seq"] < F.col("seq")), F.lit(-1))
+
+
 @cached_table
 def staleness(events: DataFrame) -> DataFrame:
     """Per broker and partition: intervals [from_t, to_t) in which the broker's entry was older than
@@ -236,14 +271,15 @@ def _operations() -> Column:
 def _items() -> Column:
     """The items of a row: an array, since a row may be about several partitions."""
     item, kind = _item, F.col("kind")
-    whole = {"leader": F.col("leader"), "isr": F.col("isr"), "change": F.col("change")}
+    whole = {name: F.col(name) for name in ("leader", "leader_epoch", "isr", "change")}
     version = F.col("zk_version")
     state = F.col("leader_and_isr_state")
     assigned = item("assigned", state, replicas=state["replicas"], adding=state["adding_replicas"])
     path, op = F.col("one.path"), F.col("one.op")
+    named = F.from_json("one.data", _NAMED)["partitions"]
     notifies = (op == "create") & path.startswith("/isr_change_notification/")
     return (
-        F.when(notifies, _notified())
+        F.when(notifies, F.transform(named, lambda one: item("notified", one)))
         .when(is_state(path) & op.isin("create", "setData", "delete"), F.array(_written()))
         .when(kind == "isr_update_started", F.array(item("decided", version=version + 1)))
         .when(
@@ -253,7 +289,13 @@ def _items() -> Column:
         .when(kind.isin("becomes_leader", "becomes_follower"), F.array(item("led")))
         .when(
             kind == "isr_updated",
-            F.array(item(UPDATED, version=version, **whole | {"leader": F.col("broker")})),
+            F.array(
+                item(
+                    UPDATED,
+                    version=version,
+                    **whole | {"leader": F.col("broker"), "by_leader": F.lit(True)},
+                )
+            ),
         )
         .when(
             kind == "controller_cache_updated", F.array(item(CONTROLLER, version=version, **whole))
@@ -285,14 +327,10 @@ def _written() -> Column:
         partition=partition,
         version=F.when(op == "create", 0).when(exists, F.col("one.version")),
         leader=F.when(exists, data["leader"]),
+        leader_epoch=F.when(exists, data["leader_epoch"]),
+        by_leader=(op == "setData") & (F.size("zk_transaction_ops") == 0),
         isr=F.when(exists, data["isr"]),
     )
-
-
-def _notified() -> Column:
-    """Each partition that a notification znode names."""
-    named = F.from_json("one.data", _NAMED)["partitions"]
-    return F.transform(named, lambda one: _item("notified", one))
 
 
 def _shown() -> Column:

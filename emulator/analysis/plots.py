@@ -58,7 +58,12 @@ def figures(runs: Sequence[Row], tables: dict[str, pa.Table]) -> Iterator[tuple[
     mpl.rcParams.update(
         {"font.size": 8, "svg.fonttype": "none", "svg.hashsalt": "isr", "axes.edgecolor": "#999999"}
     )
-    by_group = _by_group(runs)
+    groups: Groups = {}
+    for run in runs:
+        if run["figures"]:
+            figures_ = {one["name"]: one["value"] for one in run["figures"]}
+            groups.setdefault(tuple(run[name] for name in GROUP), []).append(figures_)
+    by_group = dict(sorted(groups.items())[:GROUPS_MAX])
     values: dict[str, set[float]] = {name: set() for name, _ in FIGURES}
     for of_run in (one for of_group in by_group.values() for one in of_group):
         for name in values.keys() & of_run.keys():
@@ -87,15 +92,6 @@ def as_png(figure: Figure, file: Path) -> None:
 
 
 Groups = dict[tuple[str, ...], list[dict[str, float]]]
-
-
-def _by_group(runs: Sequence[Row]) -> Groups:
-    groups: Groups = {}
-    for run in runs:
-        if run["figures"]:
-            values = {one["name"]: one["value"] for one in run["figures"]}
-            groups.setdefault(tuple(run[name] for name in GROUP), []).append(values)
-    return dict(sorted(groups.items())[:GROUPS_MAX])
 
 
 def _distributions(by_group: Groups, columns: Sequence[tuple[str, str]]) -> Figure:
@@ -132,7 +128,12 @@ def _bars(rows: list[Row], by: str, name: str) -> Figure:
     for axis, panel in zip(axes[0], panels, strict=True):
         of_group = {tuple(r[k] for k in GROUP): r for r in rows if not by or r[by] == panel}
         for place, group in enumerate(groups):
-            _bar(axis, place, of_group.get(group))
+            row = of_group.get(group, {})
+            if "seconds" in row:
+                axis.barh(place, row["seconds"], color=_SHADES[2], height=0.6)
+            elif row:  # the longest bar first: shorter ones are drawn over it
+                for part, shade in zip(("max", "p99", "p95", "p50"), _SHADES, strict=True):
+                    axis.barh(place, row[part], color=shade, height=0.6)
         axis.set_title(panel, fontsize=8, color=_INK)
         axis.set_yticks(range(len(groups)), [label(group) for group in groups])
         axis.set_xlabel("total seconds" if "seconds" in rows[0] else "ms: p50, p95, p99, max")
@@ -142,16 +143,6 @@ def _bars(rows: list[Row], by: str, name: str) -> Figure:
     figure.tight_layout()
     plt.close(figure)
     return figure
-
-
-def _bar(axis: Axes, place: int, row: Row | None) -> None:
-    if row is None:
-        return
-    if "seconds" in row:
-        axis.barh(place, row["seconds"], color=_SHADES[2], height=0.6)
-        return
-    for name, shade in zip(("max", "p99", "p95", "p50"), _SHADES, strict=True):
-        axis.barh(place, row[name], color=shade, height=0.6)
 
 
 def _plain(axis: Axes, *, counts: bool = True) -> None:

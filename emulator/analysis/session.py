@@ -138,9 +138,10 @@ def start(
     except PySparkException as error:
         raise NoSpark(f"--spark-master {master}: {why(error)}") from None
     except Exception as error:  # noqa: BLE001 (an error of py4j: there is no session)
-        raise NoSpark(
-            f"--spark-master {master}: Spark does not start: {_start_failure(error)}"
-        ) from None
+        cause = why(error)
+        if "stopped SparkContext" in cause:  # that is all that Spark says when no master takes it
+            cause = "no master accepted the application"
+        raise NoSpark(f"--spark-master {master}: Spark does not start: {cause}") from None
 
 
 def is_local(master: str) -> bool:
@@ -198,9 +199,3 @@ def _driver(master: str) -> dict[str, str]:
 
 def _quiet() -> str:
     return f"-Dlog4j2.configurationFile={_QUIET.as_uri()}"
-
-
-def _start_failure(error: BaseException) -> str:
-    """The cause of a failed start. When no master accepts it, Spark only says that it stopped."""
-    cause = why(error)
-    return "no master accepted the application" if "stopped SparkContext" in cause else cause

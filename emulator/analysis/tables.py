@@ -56,15 +56,9 @@ def read(
         return run_rows
     event_rows = reader.option("basePath", str(base / EVENTS)).parquet(*map(str, pieces))
     is_escaped = any(not "".join(key_of(base, piece)).isascii() for piece in pieces)
-    return run_rows.unionByName(_decode_names(event_rows) if is_escaped else event_rows)
-
-
-def _decode_names(rows: DataFrame) -> DataFrame:
-    """Decode directory names: Spark reads each escaped byte as one character."""
-    return rows.withColumns(
-        {
-            name: F.decode(F.encode(name, "ISO-8859-1"), "UTF-8")
-            for name in RUN
-            if name in rows.columns
-        }
-    )
+    if is_escaped:  # Spark reads each escaped byte of a directory's name as one character.
+        names = [name for name in RUN if name in event_rows.columns]
+        event_rows = event_rows.withColumns(
+            {name: F.decode(F.encode(name, "ISO-8859-1"), "UTF-8") for name in names}
+        )
+    return run_rows.unionByName(event_rows)

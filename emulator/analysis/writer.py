@@ -107,7 +107,12 @@ def write_events(base: Path, key: RunKey, setting: str, events: Iterable[Event])
             for number, start in enumerate(range(0, len(every), PIECE_EVENTS)):
                 piece = every[start : start + PIECE_EVENTS]
                 write_piece(aside / f"part-{number:05}.parquet", piece, setting)
-            _rename_into_place(aside, folder)
+            try:
+                aside.rename(folder)
+            except OSError:
+                # Another attempt at the same run may have been faster; its data are the same.
+                if not folder.exists():
+                    raise
         finally:
             shutil.rmtree(aside, ignore_errors=True)
 
@@ -159,15 +164,6 @@ def _write(file: Path, into: pa.Schema, tables: Sequence[pa.Table]) -> None:
         aside.replace(file)
     finally:
         aside.unlink(missing_ok=True)
-
-
-def _rename_into_place(aside: Path, folder: Path) -> None:
-    """Another attempt at the same run may have been faster; its data are the same."""
-    try:
-        aside.rename(folder)
-    except OSError:
-        if not folder.exists():
-            raise
 
 
 @contextmanager

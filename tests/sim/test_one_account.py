@@ -169,11 +169,16 @@ def finding(one: Account, text: str) -> Any:
 def check_propagation(one: Account) -> None:
     if len(one.page["partitions"]) < len(one.partitions):
         return
-    delays = list(page_delays(one))
+    arrivals = list(page_arrivals(one))
+    delays = [us for us, is_this in arrivals if is_this]
+    never_shown = len(arrivals) - len(delays)
     assert one.summary.propagation_samples == len(delays)
     assert one.summary.propagation_ms == spread(delays)
+    assert one.summary.never_shown == never_shown
+    assert finding(one, f"versions never shown: {never_shown}").held is not False
     if one.measured is None:
         return
+    assert one.measured.counts["changes_never_shown"] == never_shown
     decided = one.state.propagation.decided
     assert one.measured.effective_us == [change.leader_us for change in decided]
     for topic in {change.attempt.started.partition.topic for change in decided}:
@@ -193,9 +198,9 @@ def check_propagation(one: Account) -> None:
             assert legs[f"broker {broker}"] == took_us
 
 
-def page_delays(one: Account) -> Iterator[int]:
+def page_arrivals(one: Account) -> Iterator[tuple[int, bool]]:
     """From the page's table of versions: from each write of an ISR change to each broker that had
-    the version before, and then showed this very one."""
+    the version before, and then showed this very one, or a later one that superseded it."""
     for name, rows in zip(one.partitions, one.page["changes"], strict=True):
         for state, row in zip(one.timeline.states(name), rows, strict=True):
             had = {arrival.broker for arrival in one.state.propagation.arrivals(state)}
@@ -203,8 +208,8 @@ def page_delays(one: Account) -> Iterator[int]:
                 in_time = process_at(one, broker, state.from_us) != DEAD
                 if state.isr_change and broker in had and shown and in_time:
                     at_us, version = us(one, shown[0])[0], shown[1]
-                    if version == state.version and not died(one, broker, state.from_us, at_us):
-                        yield at_us - state.from_us
+                    if not died(one, broker, state.from_us, at_us):
+                        yield at_us - state.from_us, version == state.version
 
 
 def died(one: Account, broker: int, from_us: int, to_us: int) -> bool:

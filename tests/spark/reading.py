@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from emulator.analysis.dataset import RunKey
 from emulator.analysis.writer import setting_of
 from emulator.trace import events as e
+from emulator.trace.percentiles import nearest_rank
 from emulator.trace.rows import RunBegan, RunEnded, ZkLogged
 from emulator.trace.state import TraceState
 
@@ -68,14 +69,16 @@ def percentile(values: Sequence[float], part: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def spread(samples: Iterable[tuple[float, str]]) -> Row:
-    """Of (value, run)."""
+def spread(samples: Iterable[tuple[float, str]], *, weighted: bool = False) -> Row:
+    """Of (value, run). `weighted`: a row of the table stands for several of them."""
     every = list(samples)
-    values = [value for value, _ in every]
+    values = sorted(value for value, _ in every)
+    parts = (50, 95, 99)
     return {
-        "p50": percentile(values, 0.5),
-        "p95": percentile(values, 0.95),
-        "p99": percentile(values, 0.99),
+        **{
+            f"p{part}": percentile(values, part / 100) if weighted else nearest_rank(values, part)
+            for part in parts
+        },
         "max": max(values),
         "worst_run": max(every)[1],
     }

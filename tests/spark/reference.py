@@ -7,7 +7,6 @@ line with them. What `trace.state` derives (staleness, water levels) is taken fr
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import re
 from collections import Counter, defaultdict
@@ -15,7 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from emulator.trace import events as e
+from emulator.trace.percentiles import nearest_rank
 from emulator.trace.rows import ZkLogged
+from emulator.trace.state import TraceState
+from emulator.trace.state.partitions import Partition
+from emulator.trace.state.spans import Known
 from tests.spark.reading import (
     STATE,
     Place,
@@ -24,11 +27,9 @@ from tests.spark.reading import (
     Told,
     applied,
     by_group,
-    percentile,
     place,
     share,
     spread,
-    state_ops,
     told_states,
     versions,
     worst,
@@ -84,73 +85,79 @@ def propagation_delay(runs: Sequence[Run]) -> Iterator[Row]:
     for group, members in by_group(runs):
         legs: dict[str, list[tuple[float, str]]] = defaultdict(list)
         for run in members:
-            known = run.account.propagation
-            after = {"leader": known.leader_us, "controller": known.controller_us}
-            after["broker"] = known.metadata_us
-            spent = [(f"decision to {who}", us) for who, every in after.items() for us in every]
-            for leg, us in [*_legs(run), *spent]:
+            for leg, us in legs_of(run.account):
                 legs[leg].append((us / 1000, run.key.run))
         for leg, samples in legs.items():
             count = {"count": len(samples), "runs": len({run for _, run in samples})}
             yield {**group, "leg": leg, **count, **spread(samples)}
 
 
-def _legs(run: Run) -> Iterator[tuple[str, int]]:
-    notified = _notified(run)
-    steps: dict[tuple[Place, int, int], dict[str, Any]] = defaultdict(lambda: defaultdict(list))
-    ops = [(event.seq, where) for event, op, where in state_ops(run) if op.op == "create"]
-
-    def step(where: Place, version: int, event: Any, what: str) -> dict[str, Any]:
-        generation = sum(1 for seq, of in ops if of == where and seq <= event.seq)
-        one = steps[where, generation, version]
-        one[what].append(event.t)
-        return one
-
-    for event, op, where in state_ops(run):
-        if op.op != "delete":
-            step(where, 0 if op.op == "create" else op.version, event, "written")
-    for event in run.of(e.IsrUpdateStarted):
-        step(place(event), event.zk_version + 1, event, "decided")
-    for event in run.of(e.ControllerCacheUpdated):
-        step(place(event), event.zk_version, event, "controller")
-    for event in run.of(e.IsrUpdated):
-        one = step(place(event), event.zk_version, event, "updated")
-        one["notified"] += [t for seq, t in notified[place(event)] if seq >= event.seq][:1]
-    for event in run.of(e.MetadataCacheUpdated):
-        for state in event.states:
-            step(place(state), state.zk_version, event, f"shown {event.broker}")
-    for one in steps.values():
-        if "updated" in one:
-            yield from _legs_of(one)
-
-
-def _notified(run: Run) -> dict[Place, list[tuple[int, int]]]:
-    found: dict[Place, list[tuple[int, int]]] = defaultdict(list)
-    for event in run.of(e.ZkTransaction):
-        for op in applied(event):
-            if op.op == "create" and (op.path or "").startswith("/isr_change_notification/"):
-                for named in json.loads(op.data or "{}").get("partitions", []):
-                    found[named["topic"], named["partition"]].append((event.seq, event.t))
-    return found
+def legs_of(account: TraceState) -> Iterator[tuple[str, int]]:
+    """From the account: its decisions, its versions of states, its notifications, its caches."""
+    for change in account.propagation.decided:
+        started, ended = change.attempt.started, change.attempt.ended
+        assert ended is not None
+        name, version = started.partition, started.zk_version + 1
+        yield "decision to leader", change.leader_us
+        if change.controller_us is not None:
+            yield "decision to controller", change.controller_us
+        for us in change.metadata_us.values():
+            yield "decision to broker", us
+        written_us = _written_us(account.partitions.all[name], started, ended)
+        yield "decision to zookeeper", written_us - started.t
+        caches = account.controller.history.get(name, [])
+        arrived_us = _first(caches, started.seq, version)
+        if arrived_us is None:
+            continue
+        notices = (
+            one.from_us
+            for one in account.notifications.all
+            if name in one.partitions and one.seq >= ended.seq
+        )
+        notified_us = next(notices, None)
+        if notified_us is not None and notified_us <= arrived_us:
+            yield "zookeeper to notification", notified_us - written_us
+            yield "notification to controller", arrived_us - notified_us
+        else:
+            yield "zookeeper to controller", arrived_us - written_us
+        for spans in account.metadata.history.get(name, {}).values():
+            if (shown_us := _first(spans, started.seq, version)) is not None:
+                yield "controller to broker", shown_us - arrived_us
 
 
-def _legs_of(one: dict[str, Any]) -> Iterator[tuple[str, int]]:
-    written = min(one["written"] or one["updated"])
-    decided = max(one["decided"], default=None)
-    controller = min(one["controller"], default=None)
-    heard = max(one["notified"], default=None)
-    if heard is not None and (controller is None or heard > controller):
-        heard = None
-    if decided is not None:
-        yield "decision to zookeeper", written - decided
-    if heard is not None:
-        yield "zookeeper to notification", heard - written
-        yield "notification to controller", controller - heard
-    elif controller is not None:
-        yield "zookeeper to controller", controller - written
-    for what, times in one.items():
-        if what.startswith("shown ") and controller is not None:
-            yield "controller to broker", min(times) - controller
+def _written_us(partition: Partition, started: e.IsrUpdateStarted, ended: Any) -> int:
+    """The version that the decision became: of those with its number the last one that was known
+    by then (a topic may have been made twice)."""
+    version = started.zk_version + 1
+    states = [s for s in partition.history if s.version == version and s.seq <= ended.seq]
+    return states[-1].from_us if states else int(ended.t)
+
+
+def _first(spans: Sequence[Known], seq: int, version: int) -> int | None:
+    return next((one.from_us for one in spans if one.seq > seq and one.version == version), None)
+
+
+def metadata_arrivals(runs: Sequence[Run]) -> Iterator[Row]:
+    for group, members in by_group(runs):
+        samples: list[tuple[float, str]] = []
+        concerned, never, awaited = set(), 0, 0
+        for run in members:
+            known = run.account.propagation
+            samples += [(us / 1000, run.key.run) for us in known.written_us]
+            never += known.never_shown
+            awaited += known.not_yet_shown
+            if known.written_us or known.never_shown or known.not_yet_shown:
+                concerned.add(run.key.run)
+        if concerned:
+            none = dict.fromkeys(("p50", "p95", "p99", "max"))
+            yield {
+                **group,
+                "count": len(samples),
+                "never_shown": never,
+                "not_yet_shown": awaited,
+                "runs": len(concerned),
+                **(spread(samples) if samples else {**none, "worst_run": max(concerned)}),
+            }
 
 
 def stale_metadata(runs: Sequence[Run]) -> Iterator[Row]:
@@ -185,12 +192,12 @@ def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
                 of_one[run.key.run, place(event)].append(event)
         if not of_one:
             continue
-        outs = [
+        outs = sorted(
             (after.t - before.t) / 1000
             for changes in of_one.values()
             for before, after in itertools.pairwise(changes)
             if (before.change, after.change) == ("shrink", "expand")
-        ]
+        )
         every = [change for changes in of_one.values() for change in changes]
         whole = sum(ends[run] for run, _ in of_one)
         yield {
@@ -202,8 +209,8 @@ def isr_churn(runs: Sequence[Run]) -> Iterator[Row]:
             "changes_per_partition_hour": share(len(every) * 3.6e9, whole),
             "changes_of_one_partition_max": max(map(len, of_one.values())),
             "flaps": len(outs),
-            "out_p50": percentile(outs, 0.5) if outs else None,
-            "out_p95": percentile(outs, 0.95) if outs else None,
+            "out_p50": nearest_rank(outs, 50) if outs else None,
+            "out_p95": nearest_rank(outs, 95) if outs else None,
             "out_max": max(outs, default=None),
             "runs": len({run for run, _ in of_one}),
             "worst_run": max((len(changes), run) for (run, _), changes in of_one.items())[1],
@@ -349,6 +356,12 @@ def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Cou
         for one in run.of(e.LeaderAndIsr)
         if place(one.state) == where
     ]
+    for event in run.of(e.MetadataCacheUpdated):
+        moments += [
+            (event.seq, event.t, "shown", {*state.replicas})
+            for state in event.states
+            if place(state) == where
+        ]
     for event in run.of(e.ZkTransaction):
         for op in applied(event):
             if op.path == f"/admin/delete_topics/{where[0]}":
@@ -363,7 +376,10 @@ def _condition_times(run: Run, where: Place, told: list[Told]) -> tuple[int, Cou
     there, spent = 0, Counter[str]()
     last_t = run.traced[-1].t
     for (_, t, what, value), after in zip(moments, [*moments[1:], (0, last_t)], strict=True):
-        now[what] = value
+        if what == "shown":
+            now["replicas"] = now["replicas"] or value
+        else:
+            now[what] = value
         state = now["told"]
         if state is None or state.version is None:
             continue
@@ -419,7 +435,7 @@ def produce_availability(runs: Sequence[Run]) -> Iterator[Row]:
                 "acknowledged": good,
                 "refused": bad,
                 "availability": good / (good + bad),
-                **(spread(ok) if ok else none),
+                **(spread(ok, weighted=True) if ok else none),
                 "runs": len({run for _, run in mine}),
                 "runs_with_refusals": len({run for one, run in mine if one.result != "ok"}),
             }
@@ -545,6 +561,7 @@ TABLES: dict[str, Callable[[Sequence[Run]], Iterator[Row]]] = {
         isr_churn,
         isr_rates,
         leader_changes,
+        metadata_arrivals,
         notifications,
         outcomes,
         partition_health,

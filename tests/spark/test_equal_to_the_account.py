@@ -1,7 +1,7 @@
 """Spark's tables say what `trace.state` says: the same partition, the same figure, to the
 microsecond.
 
-Every shipped scenario (virtual time, seed 1) and recorded runs of real Kafka, in one data set.
+Every shipped scenario (virtual time, seed 1) and every recorded run of real Kafka, in one data set.
 Definitions: `emulator.trace.state`. A scenario is a group of one run, so that a table's row is held
 against one account, too.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,24 +21,29 @@ from pyspark.sql import functions as F
 from emulator.analysis import tables
 from emulator.analysis.aggregations import aggregations
 from emulator.analysis.aggregations.hw_lag import lags
+from emulator.analysis.aggregations.metadata_arrivals import arrivals
 from emulator.analysis.aggregations.partition_health import of_partitions
-from emulator.analysis.aggregations.propagation_delay import known_after
+from emulator.analysis.aggregations.propagation_delay import legs
 from emulator.analysis.aggregations.stale_metadata import episodes
 from emulator.analysis.dataset import RunKey, open_dataset
 from emulator.analysis.derived import caching
 from emulator.analysis.writer import write_run
 from emulator.runs import dataset_rows as rows
 from emulator.runs.session import Request, RunListeners, play_in_memory
+from emulator.runs.summary import quantiles
 from emulator.scenario.load import loads
 from emulator.trace.reader import with_process_states
 from emulator.trace.state import TraceState
 from tests.sim.shipped_runs import NAMES, scenario
-from tests.unit.view.recorded import RECORDINGS, recorded
+from tests.spark.reference import legs_of
+from tests.unit.view.recorded import every_recording, recorded
 
 pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
-RECORDED = tuple(sorted(folder.name for folder in RECORDINGS.iterdir()))
+RECORDED = every_recording()
+QUANTILES = ("count", "p50", "p95", "p99", "max")
+QUANTILES_OF = attrgetter(*QUANTILES)
 
 
 class Accounts(NamedTuple):
@@ -68,9 +74,9 @@ def accounts(spark: SparkSession, tmp_path_factory: Any) -> Iterator[Accounts]:
             played.events,
             rows.ended(played.summary),
         )
-    for recording in RECORDED:
+    for recording, folder in RECORDED.items():
         name = f"{recording} of real Kafka"
-        events = list(with_process_states(recorded(recording, traffic=False)))
+        events = list(with_process_states(recorded(folder, traffic=False)))
         of[name] = TraceState()
         for event in events:
             of[name](event)
@@ -169,24 +175,46 @@ def test_time_in_conditions_in_its_table(accounts: Accounts) -> None:
 
 def test_delays_from_the_decision(accounts: Accounts) -> None:
     """Each of them."""
-    found: dict[str, Counter[Any]] = defaultdict(Counter)
-    for row in known_after(accounts.events).toArrow().to_pylist():
-        found[row["leg"]][row["scenario"], row["us"]] += 1
-    known = {run: state.propagation for run, state in accounts.of.items()}
-    for leg, delays in (
-        ("decision to leader", {run: one.leader_us for run, one in known.items()}),
-        ("decision to controller", {run: one.controller_us for run, one in known.items()}),
-        ("decision to broker", {run: one.metadata_us for run, one in known.items()}),
-    ):
-        assert found[leg] == Counter((run, us) for run, every in delays.items() for us in every)
+    found = Counter(
+        (row["scenario"], row["leg"], row["us"])
+        for row in legs(accounts.events).toArrow().to_pylist()
+    )
+    assert found == Counter(
+        (run, leg, us) for run, state in accounts.of.items() for leg, us in legs_of(state)
+    )
 
 
 def test_delays_in_their_table(accounts: Accounts) -> None:
+    """With the percentiles of `isr compare`."""
     found = {(row["scenario"], row["leg"]): row for row in table("propagation_delay", accounts)}
     for run, state in accounts.of.items():
         if delays := state.propagation.metadata_us:
-            row = found[run, "decision to broker"]
-            assert (row["count"], row["max"]) == (len(delays), max(delays) / 1000), run
+            row, told = found[run, "decision to broker"], quantiles(delays)
+            assert tuple(row[name] for name in QUANTILES) == QUANTILES_OF(told), run
+
+
+def test_delays_from_the_write(accounts: Accounts) -> None:
+    """Each of them, and in their table, with the percentiles of `isr compare`."""
+    found = Counter(
+        (row["scenario"], row["us"], row["is_superseded"], row["is_awaited"])
+        for row in arrivals(accounts.events).toArrow().to_pylist()
+    )
+    known: Counter[Any] = Counter()
+    for run, state in accounts.of.items():
+        written = state.propagation
+        known.update((run, us, False, False) for us in written.written_us)
+        known[run, None, True, False] += written.never_shown
+        known[run, None, False, True] += written.not_yet_shown
+    assert found == +known
+    rows_ = {row["scenario"]: row for row in table("metadata_arrivals", accounts)}
+    for run, row in rows_.items():
+        written = accounts.of[run].propagation
+        assert row["never_shown"] == written.never_shown, run
+        assert row["not_yet_shown"] == written.not_yet_shown, run
+        if written.written_us:
+            assert tuple(row[name] for name in QUANTILES) == QUANTILES_OF(
+                quantiles(written.written_us)
+            ), run
 
 
 def test_counts_in_their_tables(accounts: Accounts) -> None:

@@ -3,7 +3,7 @@ sent and served, control requests that it sent as controller; rates are per seco
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from emulator.analysis.derived import KEY, with_schema
@@ -49,16 +49,10 @@ def aggregate(events: DataFrame) -> DataFrame:
         F.count("*").alias("runs"),
         F.max_by("run", F.struct("fetches_served", "run")).alias("worst_run"),
     )
-    return with_schema(_rates(of_group), SCHEMA)
-
-
-def _rates(sums: DataFrame) -> DataFrame:
-    def per_second(name: str) -> Column:
-        return F.try_divide(name, "_seconds")
-
     sent = F.col("fetches_sent")
-    return (
-        sums.withColumn("fetches_sent_per_s", per_second("fetches_sent"))
-        .withColumn("fetches_served_per_s", per_second("fetches_served"))
-        .withColumn("partitions_per_fetch", F.when(sent > 0, F.col("named") / sent))
-    )
+    rates = {
+        "fetches_sent_per_s": F.try_divide("fetches_sent", "_seconds"),
+        "fetches_served_per_s": F.try_divide("fetches_served", "_seconds"),
+        "partitions_per_fetch": F.when(sent > 0, F.col("named") / sent),
+    }
+    return with_schema(of_group.withColumns(rates), SCHEMA)

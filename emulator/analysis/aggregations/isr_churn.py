@@ -6,7 +6,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import PARTITION, PERCENTILES, ms, number_of_runs, with_schema
+from emulator.analysis.derived import PARTITION, ms, number_of_runs, percentiles_of, with_schema
 from emulator.analysis.history import UPDATED, history
 from emulator.analysis.tables import GROUP
 
@@ -39,11 +39,9 @@ def aggregate(events: DataFrame) -> DataFrame:
 
 def _of_groups(of_one: DataFrame) -> DataFrame:
     """Sums per group, and percentiles over all times that followers were out of the ISR."""
-    percentiles = F.array(*map(F.lit, PERCENTILES[:2]))
-    out = ms(F.col("out"))
     first = F.col("place") == 0
-    each = of_one.select("*", F.posexplode_outer("outs").alias("_at", "out")).withColumn(
-        "place", F.coalesce("_at", F.lit(0))
+    each = of_one.select("*", F.posexplode_outer("outs").alias("_at", "_us")).withColumns(
+        {"place": F.coalesce("_at", F.lit(0)), "out": ms(F.col("_us"))}
     )
 
     def once(value: Column) -> Column:
@@ -55,8 +53,8 @@ def _of_groups(of_one: DataFrame) -> DataFrame:
         *(F.sum(once(F.col(name))).alias(name) for name in sums),
         F.sum(once(F.col("end_t"))).alias("_us"),
         F.max("changes").alias("changes_of_one_partition_max"),
-        F.percentile(out, percentiles).alias("p"),
-        F.max(out).alias("out_max"),
+        percentiles_of("out").alias("p"),
+        F.max("out").alias("out_max"),
         number_of_runs(F.col("run")).alias("runs"),
         F.max_by("run", F.struct("changes", "run")).alias("worst_run"),
     )

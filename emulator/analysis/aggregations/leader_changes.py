@@ -3,12 +3,12 @@ and controller elections (including the first of a run)."""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from emulator.analysis.derived import KEY, PARTITION, with_schema
+from emulator.analysis.derived import KEY, with_schema
 from emulator.analysis.event_counts import event_counts, number
-from emulator.analysis.history import STATES, VERSION, history
+from emulator.analysis.history import states
 from emulator.analysis.tables import GROUP
 
 SCHEMA = (
@@ -19,17 +19,16 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    same_znode = F.col("generation") == F.col("generation_before")
-    moved = same_znode & (F.col("leader") >= 0) & (F.col("leader") != F.col("leader_before"))
-    in_isr = F.array_contains("isr_before", F.col("leader"))
-    lost = same_znode & (F.col("leader") < 0) & (F.col("leader_before") >= 0)
+    now, before = F.col("leader"), F.col("before.leader")
+    moved = (now >= 0) & (now != before)
+    in_isr = F.array_contains("before.isr", now)
     changed = (
-        _states(history(events))
+        states(events)
         .groupBy(*KEY)
         .agg(
             F.count_if(moved).alias("leader_changes"),
             F.count_if(moved & ~in_isr).alias("unclean"),
-            F.count_if(lost).alias("partitions_offline"),
+            F.count_if((now < 0) & (before >= 0)).alias("partitions_offline"),
         )
     )
     of_run = (
@@ -47,23 +46,3 @@ def aggregate(events: DataFrame) -> DataFrame:
     )
     each = F.col("leader_changes") / F.col("runs")
     return with_schema(of_group.withColumn("leader_changes_per_run", each), SCHEMA)
-
-
-def _states(rows: DataFrame) -> DataFrame:
-    """A row per version: its state when it was first reported, and the previous version's state."""
-    first = (
-        rows.where(F.col("what").isin(*STATES))
-        .groupBy(*VERSION)
-        .agg(F.min_by(F.struct("leader", "isr"), "seq").alias("held"))
-        .select(*VERSION, "held.leader", "held.isr")
-    )
-    in_order = Window.partitionBy(*PARTITION).orderBy(
-        "generation", F.col("version").asc_nulls_last()
-    )
-    before = F.lag(F.struct("leader", "isr", "generation")).over(in_order)
-    return first.withColumn("before", before).select(
-        "*",
-        F.col("before.leader").alias("leader_before"),
-        F.col("before.isr").alias("isr_before"),
-        F.col("before.generation").alias("generation_before"),
-    )

@@ -39,7 +39,20 @@ _DELETIONS = "/admin/delete_topics/"
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    return with_schema(_of_groups(of_partitions(events)), SCHEMA)
+    is_ever = F.col("us") > 0
+    of_group = (
+        of_partitions(events)
+        .groupBy(*GROUP, "condition")
+        .agg(
+            F.count_if(is_ever).alias("partitions"),
+            (F.sum("us") / 1e6).alias("seconds"),
+            F.try_divide(F.sum("us"), F.sum("whole_us")).alias("share"),
+            (F.max("us") / 1e6).alias("one_partition_s_max"),
+            number_of_runs(F.when(is_ever, F.col("run"))).alias("runs"),
+            F.max_by("run", F.struct("us", "run")).alias("worst_run"),
+        )
+    )
+    return with_schema(of_group, SCHEMA)
 
 
 def of_partitions(events: DataFrame) -> DataFrame:
@@ -78,27 +91,31 @@ def of_partitions(events: DataFrame) -> DataFrame:
     )
 
 
-def _of_groups(of_one: DataFrame) -> DataFrame:
-    return of_one.groupBy(*GROUP, "condition").agg(
-        F.count_if(F.col("us") > 0).alias("partitions"),
-        (F.sum("us") / 1e6).alias("seconds"),
-        F.try_divide(F.sum("us"), F.sum("whole_us")).alias("share"),
-        (F.max("us") / 1e6).alias("one_partition_s_max"),
-        number_of_runs(F.when(F.col("us") > 0, F.col("run"))).alias("runs"),
-        F.max_by("run", F.struct("us", "run")).alias("worst_run"),
-    )
-
-
 def _timeline(events: DataFrame) -> DataFrame:
     """All changes to a partition's condition, in order."""
     znodes = states(events).withColumn("is_present", F.col("version").isNotNull())
-    assigned = history(events).where(F.col("what") == "assigned")
+    # Where no LeaderAndIsr was logged (Kafka 1.0), metadata tells the replicas.
+    earlier = (
+        Window.partitionBy(*PARTITION).orderBy("seq").rowsBetween(Window.unboundedPreceding, -1)
+    )
+    known = F.when(F.size("replicas") > 0, True)
+    assigned = (
+        history(events)
+        .where(F.col("what").isin("assigned", "shown"))
+        .withColumn("is_known", F.last(known, ignorenulls=True).over(earlier))
+        .where((F.col("what") == "assigned") | F.col("is_known").isNull())
+    )
     columns = (*PARTITION, "seq", "t", "last_t")
+
+    def concerns(change: Column) -> Column:
+        """Of all topics, or of the partition's own."""
+        return F.coalesce(change["of_topic"], F.col("topic")) == F.col("topic")
+
     of_topics = (
         znodes.groupBy(*PARTITION)
         .agg(F.max("last_t").alias("last_t"))
         .join(F.broadcast(_of_topics(events)), [*KEY])
-        .select(*PARTITION, "last_t", F.inline(_of_topic("changes")))
+        .select(*PARTITION, "last_t", F.inline(F.filter("changes", concerns)))
         .drop("of_topic")
         .withColumn("order", F.lit(0))
     )
@@ -108,12 +125,6 @@ def _timeline(events: DataFrame) -> DataFrame:
         .withColumn("order", F.lit(1))
         .unionByName(of_topics, allowMissingColumns=True)
     )
-
-
-def _of_topic(changes: str) -> Column:
-    """The changes that affect all topics, or the partition's own topic."""
-    topic = F.col("topic")
-    return F.filter(changes, lambda one: F.coalesce(one["of_topic"], topic) == topic)
 
 
 def _of_topics(events: DataFrame) -> DataFrame:

@@ -2,15 +2,13 @@
 the path, and the time until the leader, the controller and each broker knew of the decision.
 
 `decision to zookeeper`, `zookeeper to notification`, `notification to controller` and `controller
-to broker` follow one version; a version that a later one supersedes does not arrive. Without a
-notification to the controller (the RPC path) there is `zookeeper to controller`. `decision to
-leader`, `decision to controller` and `decision to broker` end when that version or a later one is
-known. Brokers that were paused or down in that time are not counted.
+to broker` follow the version of a decision that took effect; one that a later version supersedes
+does not arrive. Without a notification to the controller (the RPC path) there is `zookeeper to
+controller`. `decision to leader`, `decision to controller` and `decision to broker` end when that
+version or a later one is known. Brokers that were paused or down in that time are not counted.
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
@@ -21,10 +19,12 @@ from emulator.analysis.history import (
     ENTRY,
     UPDATED,
     VERSION,
-    WRITTEN,
-    entries,
+    caches,
+    first_after,
     history,
+    last_before,
     processes,
+    states,
 )
 from emulator.analysis.tables import GROUP
 
@@ -35,106 +35,70 @@ SCHEMA = (
 
 
 def aggregate(events: DataFrame) -> DataFrame:
-    written, notified = F.col("written_t"), F.col("notified_t")
-    controller, decided = F.col("controller_t"), F.col("decided_t")
-    of_change = _segments(
-        ("decision to zookeeper", written - decided),
-        ("zookeeper to notification", notified - written),
-        ("notification to controller", controller - notified),
-        ("zookeeper to controller", F.when(notified.isNull(), controller - written)),
-    )
-    of_brokers = F.transform(
-        _arrivals(),
-        lambda t: _segments(("controller to broker", t - controller)),
-    )
-    segments = F.concat(of_change, F.flatten(of_brokers))
-    path = _changes(history(events)).select(*KEY, F.inline(segments))
-    delays = (
-        path.unionByName(known_after(events).select(*KEY, "leg", "us"))
-        .where("us is not null")
-        .withColumn("ms", ms(F.col("us")))
-    )
-    return with_schema(spread_of(delays, [*GROUP, "leg"], "ms"), SCHEMA)
+    spread = spread_of(legs(events).withColumn("ms", ms(F.col("us"))), [*GROUP, "leg"], "ms")
+    return with_schema(spread, SCHEMA)
 
 
-def _segments(*segments: tuple[str, Column]) -> Column:
-    return F.array(*(F.struct(F.lit(name).alias("leg"), us.alias("us")) for name, us in segments))
-
-
-def _arrivals() -> Column:
-    """The first time each broker's metadata had the version."""
-    shown = F.col("shown")
-    brokers = F.array_distinct(F.transform(shown, lambda one: one["broker"]))
-
-    def first(broker: Column) -> Column:
-        mine = F.filter(shown, lambda one: one["broker"] == broker)
-        return F.array_min(F.transform(mine, lambda one: one["t"]))
-
-    return F.transform(brokers, first)
-
-
-def _changes(rows: DataFrame) -> DataFrame:
-    """A leader's changes, with the time of each step. The notification is the first one after the
-    change, unless the controller knew the version earlier."""
-
-    def at(what: str) -> Column:
-        return F.when(F.col("what") == what, F.col("t"))
-
-    backwards = Window.partitionBy(*PARTITION).orderBy(F.desc("seq"))
-    next_notified = F.last(at("notified"), ignorenulls=True).over(backwards)
-    changes = (
-        rows.withColumn("next_notified", next_notified)
-        .groupBy(*VERSION)
-        .agg(
-            F.max(at("decided")).alias("decided_t"),
-            F.min(at(WRITTEN)).alias("_written_t"),
-            F.min(at(UPDATED)).alias("updated_t"),
-            F.min(at(CONTROLLER)).alias("controller_t"),
-            F.max(F.when(F.col("what") == UPDATED, F.col("next_notified"))).alias("_notified_t"),
-            F.collect_list(F.when(F.col("what") == "shown", F.struct("broker", "t"))).alias(
-                "shown"
-            ),
-        )
-        .where("updated_t is not null")
-    )
-    is_notified = F.col("_notified_t") <= F.col("controller_t")
-    return changes.withColumns(
+def legs(events: DataFrame) -> DataFrame:
+    """Each `leg` of each decision that took effect, in microseconds."""
+    written = states(events).select(*VERSION, F.col("t").alias("_written_t"))
+    decisions = _decisions(events).join(written, [*VERSION], "left")
+    decided, version = F.col("t"), F.col("version")
+    later = first_after("controllers", lambda one: one["version"] >= version)["t"]
+    arrived = first_after("controllers", lambda one: one["version"] == version)["t"]
+    first = F.get(F.filter("notices", lambda one: one["seq"] >= F.col("outcome.seq")), 0)["t"]
+    decisions = decisions.withColumns(
         {
-            "notified_t": F.when(is_notified, F.col("_notified_t")),
-            "written_t": F.coalesce("_written_t", "updated_t"),
+            "written_t": F.coalesce("_written_t", "outcome.t"),
+            "arrived_t": arrived,
+            # One after the controller knew the version told it nothing.
+            "notified_t": F.when(first <= arrived, first),
         }
     )
-
-
-def known_after(events: DataFrame) -> DataFrame:
-    """Microseconds from each successful decision until leader, controller and brokers knew it."""
-    decisions = _decisions(events)
-    controller = _first_after("controllers", lambda one: one["version"] >= F.col("version"))
+    zookeeper, notified = F.col("written_t"), F.col("notified_t")
     of_decision = decisions.select(
         *PARTITION,
         F.inline(
             _segments(
-                ("decision to leader", F.col("outcome.t") - F.col("t")),
-                ("decision to controller", controller["t"] - F.col("t")),
+                ("decision to leader", F.col("outcome.t") - decided),
+                ("decision to controller", later - decided),
+                ("decision to zookeeper", zookeeper - decided),
+                ("zookeeper to notification", notified - zookeeper),
+                ("notification to controller", F.col("arrived_t") - notified),
+                (
+                    "zookeeper to controller",
+                    F.when(notified.isNull(), F.col("arrived_t") - zookeeper),
+                ),
             )
         ),
     )
-    before = F.try_element_at(F.filter("shown", lambda one: one["seq"] < F.col("seq")), F.lit(-1))
-    lost = _first_after("shown", lambda one: ~one["goes_on"])
-    known = _first_after("shown", lambda one: one["version"] >= F.col("version"))
+    before = last_before("shown")
+    lost = first_after("shown", lambda one: ~one["goes_on"])
+    known = first_after("shown", lambda one: one["version"] >= version)
     is_known = before["version"].isNotNull() & (lost["seq"].isNull() | (known["seq"] < lost["seq"]))
+    shown_t = first_after("shown", lambda one: one["version"] == version)["t"]
     of_brokers = (
-        decisions.select(*PARTITION, "seq", "t", "version")
-        .join(_caches(events), [*PARTITION])
+        decisions.select(*PARTITION, "seq", "t", "version", "arrived_t")
+        .join(_caches_and_lives(events), [*PARTITION])
         .withColumns({"known": F.when(is_known, known)})
-        .where(F.col("known.t").isNotNull() & _is_undisturbed())
         .select(
             *PARTITION,
-            F.lit("decision to broker").alias("leg"),
-            (F.col("known.t") - F.col("t")).alias("us"),
+            F.inline(
+                _segments(
+                    (
+                        "decision to broker",
+                        F.when(_is_undisturbed(), F.col("known.t") - decided),
+                    ),
+                    ("controller to broker", shown_t - F.col("arrived_t")),
+                )
+            ),
         )
     )
     return of_decision.unionByName(of_brokers).where("us is not null")
+
+
+def _segments(*segments: tuple[str, Column]) -> Column:
+    return F.array(*(F.struct(F.lit(name).alias("leg"), us.alias("us")) for name, us in segments))
 
 
 def _decisions(events: DataFrame) -> DataFrame:
@@ -153,22 +117,19 @@ def _decisions(events: DataFrame) -> DataFrame:
         return F.sort_array(F.collect_list(F.when(is_one, F.struct("seq", *columns))))
 
     others = (
-        rows.where(F.col("what").isin("dropped", CONTROLLER))
+        rows.where(F.col("what").isin("dropped", CONTROLLER, "notified"))
         .groupBy(*PARTITION)
         .agg(
-            every("dropped").alias("drops"), every(CONTROLLER, "t", "version").alias("controllers")
+            every("dropped").alias("drops"),
+            every(CONTROLLER, "t", "version").alias("controllers"),
+            every("notified", "t").alias("notices"),
         )
     )
-    dropped = _first_after("drops", lambda one: one["seq"] < F.col("outcome.seq"))
+    dropped = first_after("drops", lambda one: one["seq"] < F.col("outcome.seq"))
     return attempts.join(others, [*PARTITION], "left").where(dropped.isNull())
 
 
-def _first_after(of: str, is_one: Callable[[Column], Column]) -> Column:
-    """The first matching row after `seq`, in an array of rows."""
-    return F.get(F.filter(of, lambda one: (one["seq"] > F.col("seq")) & is_one(one)), 0)
-
-
-def _caches(events: DataFrame) -> DataFrame:
+def _caches_and_lives(events: DataFrame) -> DataFrame:
     """Per broker and partition: all cache entries (`shown`) and the process states (`lives`)."""
     in_order = Window.partitionBy(*KEY, "broker").orderBy("seq")
     lives = (
@@ -177,9 +138,7 @@ def _caches(events: DataFrame) -> DataFrame:
         .groupBy(*KEY, "broker")
         .agg(F.collect_list(F.struct("t", "to_t", "state")).alias("lives"))
     )
-    shown = F.sort_array(F.collect_list(F.struct("seq", "t", "version", "goes_on")))
-    caches = entries(events).groupBy(*ENTRY).agg(shown.alias("shown"))
-    return caches.join(lives, [*KEY, "broker"], "left")
+    return caches(events).join(lives, [*KEY, "broker"], "left")
 
 
 def _is_undisturbed() -> Column:

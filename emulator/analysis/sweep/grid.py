@@ -90,8 +90,14 @@ def points(
 ) -> tuple[Point, ...]:
     """Every combination of settings (`KEY=a,b`), versions and paths; guards apply to all.
     UserError."""
-    choices = [_choices(text) for text in sets]
-    keys = [choice[0].partition("=")[0] for choice in choices]
+    choices, keys = [], []
+    for text in sets:
+        key, equals, values = text.partition("=")
+        values_ = [value.strip() for value in values.split(",")]
+        if not equals or not all(values_):
+            raise UserError(f"--set {text}: write KEY=VALUE or KEY=VALUE,VALUE")
+        keys.append(key.strip())
+        choices.append([f"{key.strip()}={value}" for value in dict.fromkeys(values_)])
     repeated = next((key for key in keys if keys.count(key) > 1), None)
     if repeated:
         raise UserError(f"--set {repeated}: set more than once; write {repeated}=a,b")
@@ -100,14 +106,6 @@ def points(
         for profile, propagation in product(profiles or [""], propagations or [""])
     ]
     return tuple(Point(one, chosen) for chosen in versions_ for one in product(*choices))
-
-
-def _choices(text: str) -> list[str]:
-    key, equals, values = text.partition("=")
-    choices = [value.strip() for value in values.split(",")]
-    if not equals or not all(choices):
-        raise UserError(f"--set {text}: write KEY=VALUE or KEY=VALUE,VALUE")
-    return [f"{key.strip()}={value}" for value in dict.fromkeys(choices)]
 
 
 def grid_of(source: Path, text: str, points_: tuple[Point, ...], first: int, seeds: int) -> Grid:

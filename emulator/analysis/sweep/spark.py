@@ -95,7 +95,7 @@ def sweep(
     """Play the batches that are left. KeyboardInterrupt cancels the tasks; complete batches
     stay."""
     counted = _ProgressCounter(grid, base, left)
-    job = _Job(context, partial(_play, work, grid, base), left)
+    job = _Job(context, partial(work, grid, base), left)
     try:
         while not job.over.wait(LOOK_EVERY_S):
             on_progress(counted.now(job.finished()))
@@ -106,10 +106,6 @@ def sweep(
     if job.failure is not None:
         raise AnalysisError(f"the sweep failed: {why(job.failure)}; use --resume to continue it")
     on_progress(counted.now(job.finished()))
-
-
-def _play(work: Work, grid: Grid, base: Path, batch: Batch) -> BatchResult:
-    return work(grid, base, batch)
 
 
 class _ProgressCounter:

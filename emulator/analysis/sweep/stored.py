@@ -21,9 +21,8 @@ from emulator.runs.summary import Summary
 from emulator.scenario.errors import UserError
 from emulator.trace.events import ZkTransaction
 from emulator.trace.reader import read_events
-from emulator.trace.rows import RunBegan, ZkLogged
+from emulator.trace.rows import ZkLogged
 from emulator.trace.values import LoggedOp
-from zk.ops import Transaction
 from zk.real.txnlog import Entry
 
 LOG = "zookeeper-log.parquet"
@@ -35,9 +34,21 @@ def add_log(
     """Add the log of a run's server up to the last traced transaction (later ones close the run's
     sessions), and the run itself if it is missing. UserError."""
     directory = directory.resolve()
-    key, began = _described(directory)
+    about = about_run(directory)
+    scenario = scenario_of(directory, about)
+    key = key_of(scenario, directory.name)
+    began = rows.began(
+        scenario, about.seed, zookeeper=about.zookeeper, sets=about.set, replay=about.repeat
+    )
     if not (base / EVENTS / key.directory).exists():
-        _add_run(directory, base, key, began)
+        file = directory / SUMMARY
+        try:
+            summary = msgspec.json.decode(file.read_bytes(), type=Summary)
+        except (OSError, msgspec.DecodeError):
+            raise UserError(
+                f"{file}: missing or unreadable: the run was killed before its end"
+            ) from None
+        write_run(base, key, began, read_events(directory / TRACE), rows.ended(summary))
     traced = {
         event.zxid: event.t
         for event in read_events(directory / TRACE)
@@ -51,26 +62,6 @@ def add_log(
     return key
 
 
-def _described(directory: Path) -> tuple[RunKey, RunBegan]:
-    about = about_run(directory)
-    scenario = scenario_of(directory, about)
-    began = rows.began(
-        scenario, about.seed, zookeeper=about.zookeeper, sets=about.set, replay=about.repeat
-    )
-    return key_of(scenario, directory.name), began
-
-
-def _add_run(directory: Path, base: Path, key: RunKey, began: RunBegan) -> None:
-    file = directory / SUMMARY
-    try:
-        summary = msgspec.json.decode(file.read_bytes(), type=Summary)
-    except (OSError, msgspec.DecodeError):
-        raise UserError(
-            f"{file}: missing or unreadable: the run was killed before its end"
-        ) from None
-    write_run(base, key, began, read_events(directory / TRACE), rows.ended(summary))
-
-
 def _row(entry: Entry, owners: Mapping[int, int], traced: Mapping[int, int]) -> ZkLogged:
     """`t` is the time of the same transaction in the trace; 0 if the trace lacks it."""
     one = entry.transaction
@@ -82,18 +73,18 @@ def _row(entry: Entry, owners: Mapping[int, int], traced: Mapping[int, int]) -> 
         data=_text(one.data),
         version=one.version,
         ephemeral=one.ephemeral,
-        zk_transaction_ops=tuple(map(_op, one.ops)),
+        zk_transaction_ops=tuple(
+            LoggedOp(
+                op.op, op.path or None, _text(op.data), op.version, op.ephemeral, op.code or None
+            )
+            for op in one.ops
+        ),
         code=one.code or None,
         timeout_ms=one.timeout_ms or None,
         removed=one.removed,
         session_id=one.session_id,
         logged_ms=entry.at_ms,
     )
-
-
-def _op(one: Transaction) -> LoggedOp:
-    facts = one.op, one.path or None, _text(one.data), one.version, one.ephemeral
-    return LoggedOp(*facts, one.code or None)
 
 
 def _text(data: bytes | None) -> str | None:
