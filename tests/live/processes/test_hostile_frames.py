@@ -1,0 +1,228 @@
+"""10,000 frames that are no requests, of every API and version, to three brokers under load: none
+ends, nothing changes, and a good client hardly notices.
+
+Hostile is what the decoder refuses: cut off, with other bytes, with lengths that cannot be. A frame
+that is still a request is not among them: there is no authentication (SECURITY.md).
+"""
+
+from __future__ import annotations
+
+import random
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
+    MetadataRequest,
+    ProducePartition,
+    ProduceRequest,
+    ProduceResponse,
+)
+from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.blocking_client import send_request
+from emulator.worlds.wire.api import apis, supported_versions
+from emulator.worlds.wire.errors import Malformed
+from emulator.worlds.wire.frames import (
+    UnknownApiVersionsVersion,
+    arrived,
+    length_of,
+    request_frame,
+    response_from,
+)
+from emulator.worlds.wire.records import filled
+from tests.live.processes.cluster import Brokers, three_brokers
+from tests.unit.worlds.test_wire import FRAMES
+
+pytestmark = [pytest.mark.live, pytest.mark.slow]
+HOSTILE = 10_000
+QUIET = 1000
+PRODUCE = 8
+KNOWS = supported_versions(profiles()["2.6"])
+LENGTHS = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xb3", b"\x80\0\0\0", b"\0\xff\xff\xff"]
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[Brokers]:
+    with three_brokers(tmp_path, "zookeeper.session.timeout.ms=30000") as running:
+        yield running
+
+
+class GoodClient:
+    """Produces one record after the other with acks=all on one connection; how long each took."""
+
+    def __init__(self, brokers: Brokers, leader: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", brokers.ports[leader]), 30)
+        self.seconds: list[float] = []
+        self._stop = threading.Event()
+
+    def produce(self) -> None:
+        data = filled(1, 100, 0)
+        request = ProduceRequest(
+            -1, 30_000, (ProducePartition(TopicPartition("orders", 0), 1, len(data), data),)
+        )
+        began = time.perf_counter()
+        self._socket.sendall(request_frame(request, PRODUCE, 1, "good"))
+        payload = self._receive(length_of(self._receive(4)))
+        self.seconds.append(time.perf_counter() - began)
+        _, response = response_from(payload, request, PRODUCE)
+        assert isinstance(response, ProduceResponse)
+        assert response.partitions[0].error.name == "NONE"
+
+    def _receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            more = self._socket.recv(size - len(data))
+            assert more, "the good client was disconnected"
+            data += more
+        return data
+
+    def run(self) -> None:
+        while not self._stop.is_set():
+            self.produce()
+
+    def stop(self) -> None:
+        self._stop.set()
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def p99_ms(self, since: int) -> float:
+        return float(np.percentile(self.seconds[since:], 99)) * 1000
+
+
+def hostile_frames(count: int) -> Iterator[bytes]:
+    """Payloads that are refused, in turn of each API and version."""
+    chance = random.Random(1)
+    seeds = [data for data, profile in FRAMES if profile == "2.6"]
+    for api in apis().values():
+        if api.name in KNOWS:
+            least, most = KNOWS[api.name]
+            head = [struct.pack(">hhih1s", api.key, v, 1, 1, b"c") for v in range(least, most + 1)]
+            seeds += [one + chance.randbytes(40) for one in head]
+    made = 0
+    while made < count:
+        data = bytearray(seeds[made % len(seeds)])
+        at = chance.randrange(8, len(data))
+        match chance.randrange(4):
+            case 0:
+                del data[at:]
+            case 1:
+                data[at : at + 4] = chance.choice(LENGTHS)
+            case 2:
+                data[at : at + 1] = chance.randbytes(1)
+            case _:
+                data += chance.randbytes(chance.randrange(1, 9))
+        try:
+            arrived(bytes(data), KNOWS)
+        except UnknownApiVersionsVersion:
+            continue
+        except Malformed:
+            made += 1
+            yield bytes(data)
+
+
+def strike(port: int, payloads: list[bytes], closed: list[int]) -> None:
+    for payload in payloads:
+        with socket.create_connection(("127.0.0.1", port), 30) as stranger:
+            try:
+                stranger.sendall(struct.pack(">i", len(payload)) + payload)
+                closed.append(len(stranger.recv(1)))
+            except ConnectionError:
+                closed.append(0)
+
+
+def state(brokers: Brokers) -> list[object]:
+    """What each broker tells clients; and the folders of its logs."""
+    of_each: list[object] = []
+    for number in brokers.by_id:
+        answer = brokers.metadata(number)
+        partitions = sorted((p.partition, p.leader, p.leader_epoch) for p in answer.partitions)
+        in_sync = sorted((p.partition, tuple(sorted(p.isr))) for p in answer.partitions)
+        folders = sorted(
+            path.name for path in (brokers.folder / f"data-{number}").iterdir() if path.is_dir()
+        )
+        of_each += [answer.controller_id, partitions, in_sync, folders]
+    return of_each
+
+
+def test_hostile_frames_end_no_broker_and_change_nothing(
+    brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brokers.create("orders", (1, 2, 3), (2, 3, 1), (3, 1, 2), min_insync_replicas="2")
+    for number in brokers.by_id:
+        brokers.until(
+            lambda n=number: brokers.partition(n, "orders"),
+            lambda s: s is not None and len(s.isr) == 3,
+        )
+    before = state(brokers)
+    pids = [broker.pid for broker in brokers.by_id.values()]
+    client = GoodClient(brokers, 1)
+    for _ in range(QUIET):
+        client.produce()
+    payloads = list(hostile_frames(HOSTILE))
+    assert {data[:2] for data in payloads} == {
+        api.key.to_bytes(2, "big") for api in apis().values() if api.name in KNOWS
+    }
+    closed: list[int] = []
+    good = threading.Thread(target=client.run)
+    strikers = [
+        threading.Thread(target=strike, args=(port, payloads[n::3], closed))
+        for n, port in enumerate(brokers.ports.values())
+    ]
+    began = time.monotonic()
+    for thread in (good, *strikers):
+        thread.start()
+    for thread in strikers:
+        thread.join()
+    seconds = time.monotonic() - began
+    client.stop()
+    good.join()
+    client.close()
+    assert closed == [0] * HOSTILE
+    assert [broker.pid for broker in brokers.by_id.values()] == pids
+    assert not any(broker.is_dead for broker in brokers.by_id.values())
+    assert state(brokers) == before
+    said = brokers.said()
+    assert said.count(" closed: ") == HOSTILE
+    assert "Traceback" not in said
+    quiet = float(np.percentile(client.seconds[:QUIET], 99)) * 1000
+    loud = client.p99_ms(QUIET)
+    with capsys.disabled():
+        print(
+            f"\n{HOSTILE:,} hostile frames in {seconds:.1f} s; produce with acks=all, p99:"
+            f" {quiet:.1f} ms quiet ({QUIET:,}), {loud:.1f} ms meanwhile"
+            f" ({len(client.seconds) - QUIET:,})"
+        )
+    assert loud <= max(3 * quiet, 100)
+
+
+@pytest.mark.parametrize("size", [2_000_000, 6_000_000])
+def test_a_metadata_request_of_megabytes_stalls_nobody(
+    brokers: Brokers, size: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Topics of two letters; before there were bounds a broker answered nobody for 10.9 s."""
+    count = size // 4
+    body = struct.pack(">hhih1si", 3, 1, 1, 1, b"c", count) + b"\0\2ab" * count
+    address = ("127.0.0.1", brokers.ports[1])
+    with socket.create_connection(address, 60) as stranger:
+        stranger.sendall(struct.pack(">i", len(body)) + body)
+        began = time.perf_counter()
+        send_request(address, MetadataRequest(), 60)
+        stalled = time.perf_counter() - began
+        try:
+            assert stranger.recv(1) == b""
+        except ConnectionError:
+            pass
+    with capsys.disabled():
+        print(
+            f"\nMetadata of {size:,} bytes: the next client is answered in {stalled * 1000:.0f} ms"
+        )
+    assert stalled < 2
+    assert "more than 10000 entries" in brokers.by_id[1].log_text()
