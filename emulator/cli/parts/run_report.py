@@ -34,10 +34,13 @@ def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> 
         console.print(table)
     if summary.violations:
         print_violations(console, summary.violations, performed.events)
-    for one in summary.expectations:
-        word, style = MARKS[one.held]
-        line = Text.assemble((f"{word:8}", style), f"  {one.text}", (f"   {one.seen}", "dim"))
-        console.print(line, soft_wrap=True)
+    if summary.expectations:
+        table = Table.grid(padding=(0, 2))
+        table.add_row("", Text("expected", "dim"), Text("seen", "dim"))
+        for one in summary.expectations:
+            word, style = MARKS[one.held]
+            table.add_row(Text(f"{word:8}", style), Text(one.text), Text(one.seen, "dim"))
+        console.print(table)
     # Why the verdict is unknown even if all expectations held.
     reason = ""
     if summary.interrupted:
