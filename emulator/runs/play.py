@@ -1,7 +1,7 @@
 """Plays a scenario in a world, segment by segment: bring the cluster up, then one action after
 the other.
 
-The same steps in both worlds. `Run` can be driven by hand (a search forks between segments);
+The same steps in every world. `Run` can be driven by hand (a search forks between segments);
 `play` does it all. Knows no scenario by name and no output.
 """
 

@@ -463,7 +463,7 @@ class Latencies:
     def purposes(self) -> list[str]:
         return list(self._rows)
 
-    # -- emulator.kernel.scheduler.WakeUp ----------------------------------------------------------
+    # -- emulator.kernel.scheduler.WakeUpDelays ----------------------------------------------------
 
     def window(self, process: str, waiting: int) -> int:
         """How long a resumed process is sluggish: the more has waited, the longer its handlers keep

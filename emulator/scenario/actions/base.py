@@ -2,8 +2,11 @@
 
 An action is a small frozen struct whose fields are its parameters, as a scenario or a recording
 writes them; its `apply` calls the world. A new one is a new file in this package with one or more
-subclasses of `Action`; the file's classes register themselves under their tags. Nothing here
-knows which world it is.
+subclasses of `Action`; the file's classes register themselves under their tags. It must declare a
+`tag`, its fields and `apply`; `healed`, `wrong`, `weight` and `drawn` are optional. A call that the
+world does not know yet becomes a method of `BrokerHost`, `Links`, `Clients` or `ZooKeeperControl`
+here; a kind of host without that method refuses the action before anything starts
+(`capabilities.py`). Nothing here knows which world it is.
 """
 
 from __future__ import annotations
