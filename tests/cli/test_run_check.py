@@ -29,7 +29,7 @@ def test_two_processes_play_the_same_and_the_verdict_is_the_runs_own(isr: Isr) -
     code, out, _ = isr("run", "tried.yaml", "--check", "--seed", "12", "--quiet")
     lines = out.splitlines()
     assert code == 1
-    assert lines[0].startswith("NOT HELD  notifications: 7")
+    assert lines[1].startswith("NOT HELD  notifications: 7")
     one, other = run_check.hash_seeds(12)
     events = len(Path("runs/latest/trace.ndjson").read_text().splitlines()) - 1
     assert lines[-1] == (

@@ -50,8 +50,8 @@ class SeparateProcess(HostCapabilities):
 
     def lose_from_disk(self, what: str) -> None:
         if what == "unflushed":
-            kept = "the operating system keeps unflushed records; use --target simulated"
-            raise Unsupported(kept)
+            problem = "the operating system keeps unflushed records; use --target simulated"
+            raise Unsupported(problem)
 
 
 def process_capabilities(*, ensemble: bool) -> ClusterCapabilities:
