@@ -1,6 +1,6 @@
 """The product's own judge: whether a set of emulated runs matches a real recording.
 
-Owns the verdict as `shared/tools/compare-recordings` defines it: at least one run agrees in state
+Owns the verdict as the judge outside of this project defines it: at least one run agrees in state
 history, controllers and control requests together; each key of the other criteria is equal in one
 of the runs that agree; each recorded delay lies in the range of the runs, a little widened. A
 `Reference` is made once of the real recording and examines runs one by one, perhaps in several

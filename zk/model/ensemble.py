@@ -1,7 +1,8 @@
 """A modelled ZooKeeper service: one server's sessions, connections and log over `zk.model.tree`.
 
 All that happens in the server runs on its lane, one request at a time; the order of application is
-that of the zxids. Sessions expire on the server's time (`session_tracker`). Faults are methods. The
+that of the zxids. A session expires when its client has been silent for its time-out, rounded up to
+a tick (`session_tracker`); then its ephemeral nodes go, in one transaction. Faults are methods. The
 client half is `model_client`, what is between them `link`.
 """
 
