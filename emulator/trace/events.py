@@ -3,8 +3,8 @@
 Every event carries `seq` (its place in the trace), `t` (microseconds since the world began),
 `broker` (0: none, a client or the world), `thread` (Kafka's thread name) and `cause` (the `seq`
 that led to it, -1: none), in this order. Events are facts: what was decided, with the numbers that
-decided it; never an interpretation. A new kind is a class here and an entry of `AnyEvent` below; `docs/trace.md`
-is made from this file.
+decided it; never an interpretation. A new kind is a class here and an entry of `AnyEvent` below;
+`docs/trace.md` is made from this file.
 """
 
 from __future__ import annotations

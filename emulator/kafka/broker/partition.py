@@ -304,9 +304,9 @@ class Partition:
         await self._delayed.check_and_complete_all(self.partition)
 
     def maybe_increment_leader_hw(self, now_ms: int) -> bool:
-        """Raise the high watermark to the smallest log end of the leader, the ISR and those that are
-        caught up (`replica.high_watermark_allowed`); True when it moved. Called after an append, a
-        follower's fetch and a change of the ISR."""
+        """Raise the high watermark to the smallest log end of the leader, the ISR and the replicas
+        that are caught up (`replica.high_watermark_allowed`); True when it moved. Called after an
+        append, a follower's fetch and a change of the ISR."""
         log = self.leader_log
         if log is None:
             return False
