@@ -36,6 +36,7 @@ from emulator.kafka.protocol.messages import (
     UpdateMetadataRequest,
 )
 from emulator.kafka.protocol.messages import EpochQuery as Query
+from emulator.kernel.scheduler import BASE_MS
 from tests.interaction.controlling import registration
 from tests.interaction.hosting import CONTROLLER_EPOCH, LIVE, ORDERS_0, ORDERS_1, Hosting, state_of
 from tests.interaction.playbook import (
@@ -78,7 +79,7 @@ def line_of(response: Any) -> str:
             return "no answer"
         case FetchResponse(error=error, session_id=session, partitions=partitions):
             named = " ".join(f"{p.partition}@{p.size}" for p in partitions)
-            return f"{error.name} session {session} {named}".rstrip()
+            return f"{error.name} session {session % BASE_MS} {named}".rstrip()
         case ProduceResponse(partitions=produced):
             return " ".join(f"{p.partition} {p.error.name}" for p in produced)
         case InitProducerIdResponse(error=Errors.NONE, producer_id=producer_id) as given:
@@ -157,7 +158,9 @@ def fetch(*offsets: int, session: int = 0, epoch: int = 0, max_bytes: int = 1 <<
         FetchPartition(p, 4, offset, 0, 1 << 20)
         for p, offset in zip((ORDERS_0, ORDERS_1), offsets, strict=False)
     )
-    return FetchRequest(2, 0, 1, max_bytes, session, epoch, wanted)
+    # Ids follow the time at which the process began.
+    session_id = BASE_MS + session if session else 0
+    return FetchRequest(2, 0, 1, max_bytes, session_id, epoch, wanted)
 
 
 # -- broker epochs (§4.3, KIP-380) -----------------------------------------------------------------

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from emulator.kafka.broker.replica_manager import initial_fetch_state
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,
+    FetchRequest,
     FetchResponse,
     ListOffsetsResponse,
     LiveBroker,
@@ -132,6 +135,18 @@ def test_a_refused_session_begins_anew_and_its_answer_is_ignored() -> None:
         play >> answered(fetched(ORDERS_0, 0)) << "to 2: Fetch orders-0@1"
         refused = FetchResponse(Errors.FETCH_SESSION_ID_NOT_FOUND, 0, ())
         play >> answers(2, refused) << "to 2: Fetch orders-0@1"
+
+
+def test_a_broken_connection_closes_the_session_with_the_next_request() -> None:
+    """FetchSessionHandler.java@2.6.3 handleError: the session's id with epoch 0."""
+    with following() as play:
+        play >> answered(fetched(ORDERS_0, 0)) << "to 2: Fetch orders-0@1" >> breaks(2)
+        play >> after_ms(1000) << "orders-0 delayed: DISCONNECTED"
+        play >> after_ms(1000) << "to 2: Fetch orders-0@1"
+        *_, (_, before), (_, after) = play.network.sent
+        assert isinstance(before, FetchRequest) and isinstance(after, FetchRequest)
+        assert (before.session_id, before.session_epoch) == (SESSION, 1)
+        assert (after.session_id, after.session_epoch) == (SESSION, 0)
 
 
 def test_an_answer_is_used_only_if_the_partition_is_still_where_it_was_asked_for() -> None:
@@ -418,6 +433,47 @@ def test_out_of_range_before_the_leaders_beginning_starts_there_anew() -> None:
             << "to 2: Fetch orders-0@20"
         )
         assert log_of(play) == (20, 20)
+
+
+def out_of_range(play: Hosting) -> Hosting:
+    """The follower has three records, and asks where the leader's log ends."""
+    play >> answered(fetched(ORDERS_0, 0, 1, 2)) << "to 2: Fetch orders-0@3"
+    play >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+    play << "to 2: ListOffsetsRequest"
+    return play
+
+
+def test_a_follower_that_is_fenced_while_it_asks_for_the_leaders_end_fails() -> None:
+    """AbstractFetcherThreadTest.testFencedOffsetResetAfterOutOfRange@2.6.3."""
+    with out_of_range(following()) as play:
+        play >> answers(2, ListOffsetsResponse(Errors.FENCED_LEADER_EPOCH, -1))
+        play << "orders-0 marked as failed: FENCED_LEADER_EPOCH"
+        assert list(play.fetchers.failed_partitions) == [ORDERS_0]
+
+
+def test_a_disk_that_fails_while_a_log_is_cut_to_the_leaders_end_delays_the_partition() -> None:
+    """handleOutOfRangeError catches it before anybody marks the partition as failed."""
+    with out_of_range(following()) as play:
+        play.disk.directories[0].failed = True
+        play >> answers(2, ListOffsetsResponse(Errors.NONE, 1))
+        play << "orders-0 delayed: OFFSET_OUT_OF_RANGE"
+        assert not play.fetchers.failed_partitions
+        play.forget()
+
+
+@pytest.mark.parametrize(("end", "start", "lag"), [(1, None, 0), (50, 20, 30), (50, 0, 47)])
+def test_the_lag_after_out_of_range_is_known(end: int, start: int | None, lag: int) -> None:
+    """AbstractFetcherThread.scala@2.6.3 fetchOffsetAndTruncate: who is behind may be throttled."""
+    with out_of_range(following()) as play:
+        play >> answers(2, ListOffsetsResponse(Errors.NONE, end))
+        if start is not None:
+            (
+                play
+                << "to 2: ListOffsetsRequest"
+                >> answers(2, ListOffsetsResponse(Errors.NONE, start))
+            )
+        assert play.fetchers.threads[2, 0].partitions[ORDERS_0].lag == lag
+        play.forget()
 
 
 def test_a_leader_that_cannot_say_its_offsets_delays_the_partition() -> None:

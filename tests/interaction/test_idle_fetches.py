@@ -11,7 +11,7 @@ from tests.interaction.hosting import ORDERS_0, Hosting, leading
 
 def fetched(at: int = 10, *, epoch: int = 4, sent_hw: int = 10) -> CachedPartition:
     """Follower 2's session about orders-0, as its last answer left it."""
-    session = FetchSession(1, 2, [FetchPartition(ORDERS_0, epoch, at, 0, 1 << 20)])
+    session = FetchSession(1, 2, [FetchPartition(ORDERS_0, epoch, at, 0, 1 << 20)], 0)
     cached = session.partitions[ORDERS_0]
     cached.high_watermark, cached.log_start_offset = sent_hw, 0
     return cached

@@ -160,7 +160,9 @@ class KafkaApis:
         self._metadata_cache, self._admin = metadata_cache, admin
         self._controller, self._producer_ids, self._groups = controller, producer_ids, groups
         self._elections = ElectLeaders(context, metadata_cache)
-        self._sessions = FetchSessions(context.config.max_incremental_fetch_session_cache_slots)
+        self._sessions = FetchSessions(
+            context.config.max_incremental_fetch_session_cache_slots, context.now_ms
+        )
 
     async def handle(self, received: Received) -> None:  # noqa: C901 - a case for each request
         """Serve one request; an exception that reaches here is the request's answer. What several

@@ -28,6 +28,9 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 INVALID_SESSION_ID = 0
 
+EVICTION_MS = 120_000
+"""KafkaServer.scala@2.6.3 MIN_INCREMENTAL_FETCH_SESSION_EVICTION_MS."""
+
 
 def next_epoch(epoch: int) -> int:
     """The epoch after `epoch`; 0 and -1 are special and left out when it wraps."""
@@ -82,13 +85,15 @@ class CachedPartition:
 
 
 class FetchSession:
-    """The leader's end, of one follower or consumer (-1)."""
+    """The leader's end, of one follower or consumer (-1). A follower's is privileged: no consumer
+    takes its slot before it has lived for EVICTION_MS."""
 
     def __init__(
-        self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition]
+        self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition], now_ms: int
     ) -> None:
-        self.session_id, self.replica_id = session_id, replica_id
+        self.session_id, self.is_privileged = session_id, replica_id >= 0
         self.epoch = next_epoch(INITIAL_EPOCH)
+        self.created_ms = self.last_used_ms = now_ms
         self.fetched_ms = 0
         self.on_wake: Callable[[TopicPartition], None] = _no_parked_fetch
         self._last_place = 0
@@ -97,6 +102,21 @@ class FetchSession:
         self.awake = dict(self.partitions)
         """Those that are not idle: what a fetch reads."""
         self.context = FetchContext(self)
+        self.cached_size = len(self.partitions)
+
+    def touch(self, now_ms: int) -> None:
+        """The session is used, and counts with the partitions that it has now."""
+        self.last_used_ms, self.cached_size = now_ms, len(self.partitions)
+
+    @property
+    def is_long_lived(self) -> bool:
+        """Whether it was used when it had lived long enough."""
+        return self.last_used_ms - self.created_ms > EVICTION_MS
+
+    @property
+    def evictable_key(self) -> tuple[bool, int, int]:
+        """The least valuable session comes first."""
+        return self.is_privileged, self.cached_size, self.session_id
 
     def fetch_completed(self) -> None:
         """The parked fetch is about to be answered."""
@@ -221,12 +241,14 @@ class FetchContext:
 
 
 class FetchSessions:
-    """All sessions at one broker (FetchManager with its cache)."""
+    """All sessions at one broker (FetchManager with its FetchSessionCache)."""
 
-    def __init__(self, slots: int) -> None:
-        self._slots = slots
+    def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
+        self._slots, self._now_ms = slots, now_ms
         self._sessions: dict[int, FetchSession] = {}
-        self._last_id = INVALID_SESSION_ID
+        # Kafka draws ids. A follower closes the session that it had with this broker's last
+        # process: that id must not be another follower's now.
+        self._last_id = now_ms()
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -237,10 +259,8 @@ class FetchSessions:
             # Epoch 0 or -1 with a session's id ends that session.
             self._sessions.pop(request.session_id, None)
             session = None
-            if request.session_epoch == INITIAL_EPOCH and len(self._sessions) < self._slots:
-                self._last_id += 1
-                session = FetchSession(self._last_id, request.replica_id, request.partitions)
-                self._sessions[self._last_id] = session
+            if request.session_epoch == INITIAL_EPOCH:
+                session = self._maybe_create_session(request)
             return FetchContext(session, request.partitions)
         session = self._sessions.get(request.session_id)
         if session is None:
@@ -251,7 +271,47 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.session_id]
+            return FetchContext(None, request.partitions)
+        session.touch(self._now_ms())
         return session.context
+
+    def _maybe_create_session(self, request: FetchRequest) -> FetchSession | None:
+        """None: there is neither a free slot nor a session that has to make room."""
+        is_privileged, size = request.replica_id >= 0, len(request.partitions)
+        if len(self._sessions) >= self._slots and not self._try_evict(
+            size, is_privileged=is_privileged
+        ):
+            return None
+        self._last_id = self._last_id % ((1 << 31) - 1) + 1
+        while self._last_id in self._sessions:
+            self._last_id = self._last_id % ((1 << 31) - 1) + 1
+        session = FetchSession(
+            self._last_id, request.replica_id, request.partitions, self._now_ms()
+        )
+        self._sessions[self._last_id] = session
+        return session
+
+    def _try_evict(self, size: int, *, is_privileged: bool) -> bool:
+        """A session that nobody has used for EVICTION_MS makes room for any other. So does the
+        least valuable one that has lived that long, or (for a follower's) that is a consumer's, if
+        the new one is not less valuable still (tryEvict)."""
+        sessions = self._sessions.values()
+        if not sessions:
+            return False
+        oldest = min(sessions, key=lambda one: (one.last_used_ms, one.session_id))
+        if self._now_ms() - oldest.last_used_ms > EVICTION_MS:
+            del self._sessions[oldest.session_id]
+            return True
+        evictable = [
+            one
+            for one in sessions
+            if one.is_long_lived or (is_privileged and not one.is_privileged)
+        ]
+        least = min(evictable, key=lambda one: one.evictable_key, default=None)
+        if least is None or (is_privileged, size, 0) < least.evictable_key:
+            return False
+        del self._sessions[least.session_id]
+        return True
 
 
 class FetchSessionHandler:
@@ -312,8 +372,11 @@ class FetchSessionHandler:
     def handle_response(self, response: FetchResponse) -> bool:
         """Take over the session that the answer grants; False when it was refused: the next one is
         full."""
+        if response.error is Errors.FETCH_SESSION_ID_NOT_FOUND:
+            self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
+            return False
         if response.error is not Errors.NONE:
-            self.reset()
+            self.close_existing()
             return False
         # The leader grants none: it is older than 1.1, or its cache of sessions is full.
         if response.session_id == INVALID_SESSION_ID:
@@ -323,7 +386,7 @@ class FetchSessionHandler:
             self.epoch = next_epoch(self.epoch)
         return True
 
-    def reset(self) -> None:
-        """The connection broke, or the session is unknown there: start over."""
-        self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
-        self._partitions, self._places = {}, {}
+    def close_existing(self) -> None:
+        """The connection broke, or the epoch was refused: the next request names the session's id,
+        which closes it, and asks for a new one (nextCloseExistingAttemptNew)."""
+        self.epoch = INITIAL_EPOCH

@@ -237,7 +237,7 @@ class ReplicaFetcherThread:
             response = await self._endpoint.send(request)
         except Disconnected:
             # The leader may have died with the session: the next request names every partition.
-            self._session.reset()
+            self._session.close_existing()
             if self._running:
                 async with self._map_lock:
                     # Twice the back-off in all: the thread waits here, and then every partition is
@@ -265,7 +265,7 @@ class ReplicaFetcherThread:
                 if answer.error is Errors.NONE:
                     await self._process_partition_data(answer, state)
                 elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
-                    await self._handle_out_of_range(partition, state)
+                    await self._handle_out_of_range(partition, state, fetch.current_leader_epoch)
                 elif answer.error is Errors.FENCED_LEADER_EPOCH:
                     self._on_partition_fenced(partition, fetch.current_leader_epoch)
                 else:
@@ -310,7 +310,7 @@ class ReplicaFetcherThread:
         self.partitions.update_and_move_to_end(partition, state)
 
     async def _handle_out_of_range(
-        self, partition: TopicPartition, state: PartitionFetchState
+        self, partition: TopicPartition, state: PartitionFetchState, request_epoch: int
     ) -> None:
         """Ask where the leader's log ends, and if need be where it begins
         (fetchOffsetAndTruncate)."""
@@ -324,19 +324,20 @@ class ReplicaFetcherThread:
             )
             assert isinstance(response, ListOffsetsResponse)
             if response.error is not Errors.NONE:
-                # An error of the leader's and no leader at all: the partition is delayed for both.
-                raise Disconnected(response.error.name)
+                raise KafkaError(response.error)
             return response.offset
 
         try:
             # partitionMapLock is held during these requests, as in Kafka: a thread that adds
             # partitions here waits for them.
-            offset = await self._out_of_range.next_offset(hosted, list_offset)
-        except (Disconnected, ZooKeeperError):
-            self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)
-            return
-        except KafkaError:
-            self._handle_storage_error(partition)
+            offset, state.lag = await self._out_of_range.next_fetch(hosted, list_offset)
+        except (Disconnected, ZooKeeperError, KafkaError) as error:
+            # Whatever else was thrown delays the partition, a failed disk too: here it is not
+            # marked as failed (AbstractFetcherThread.scala@2.6.3 handleOutOfRangeError).
+            if isinstance(error, KafkaError) and error.error is Errors.FENCED_LEADER_EPOCH:
+                self._on_partition_fenced(partition, request_epoch)
+            else:
+                self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)
             return
         self.partitions.set_fetch_offset(partition, offset)
         self.partitions.update_and_move_to_end(partition, state)

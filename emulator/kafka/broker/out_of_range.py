@@ -9,7 +9,7 @@ server/ReplicaFetcherThread.scala@0.8.2.2, @1.0.2 handleOffsetOutOfRange, spec Â
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.partition import Partition
@@ -17,6 +17,13 @@ from emulator.kafka.model.config import unclean_election
 from emulator.kafka.profiles.guards.following import LOG_IN_RANGE_KEPT, OUT_OF_RANGE_NOT_FATAL
 from emulator.kernel.sync import Promise
 from zk.client.kafka_zk_client import KafkaZkClient
+
+
+class NextFetch(NamedTuple):
+    """Where the next fetch starts, and how far that is behind the leader's log end."""
+
+    offset: int
+    lag: int
 
 
 class ListOffset(Protocol):
@@ -35,7 +42,7 @@ class OutOfRange:
         self._context, self._zk_client, self._halt = context, zk_client, halt
         self._keeps = LOG_IN_RANGE_KEPT in context.guards
 
-    async def next_offset(self, hosted: Partition, list_offset: ListOffset) -> int:
+    async def next_fetch(self, hosted: Partition, list_offset: ListOffset) -> NextFetch:
         """The log is made to fit the leader's (fetchOffsetAndTruncate)."""
         log = hosted.log
         assert log is not None
@@ -53,9 +60,10 @@ class OutOfRange:
                     # The process is gone: this thread goes no further.
                     await Promise[None](self._context.kernel).wait()
             hosted.truncate_to(end)
-            return end
+            return NextFetch(end, 0)
         # The leader has deleted what came next: the log cannot be continued without a gap.
         start = await list_offset(earliest=True)
         if start > log.log_end_offset or not self._keeps:
             hosted.truncate_fully_and_start_at(start)
-        return max(log.log_end_offset, start)
+        offset = max(log.log_end_offset, start)
+        return NextFetch(offset, end - offset)

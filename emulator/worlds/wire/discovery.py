@@ -92,7 +92,10 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
                     "error_code": Errors.NONE if name in states else errors.get(name, unknown),
                     "name": name,
                     "is_internal": name in INTERNAL_TOPICS,
-                    "partitions": [_partition(state, live) for state in states.get(name, ())],
+                    "partitions": [
+                        _partition(state, live, entity.__version__)
+                        for state in states.get(name, ())
+                    ],
                     "topic_authorized_operations": NO_OPERATIONS,
                 }
                 for name in (states if names is None else names)
@@ -130,11 +133,14 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
         )
 
 
-def _partition(state: PartitionState, live: set[int]) -> Values:
-    """A leader that is not alive is none (MetadataCache.scala@2.6.3 getPartitionMetadata)."""
+def _partition(state: PartitionState, live: set[int], version: int) -> Values:
+    """A leader that is not alive is none. From version 6 on its listener is what is missing: Kafka
+    looks whether this broker is alive, not the leader (MetadataCache.scala@2.6.3
+    getPartitionMetadata)."""
     has_leader = state.leader in live
+    error = Errors.LISTENER_NOT_FOUND if version >= 6 else Errors.LEADER_NOT_AVAILABLE
     return {
-        "error_code": Errors.NONE if has_leader else Errors.LEADER_NOT_AVAILABLE,
+        "error_code": Errors.NONE if has_leader else error,
         "partition_index": state.partition.partition,
         "leader_id": state.leader if has_leader else -1,
         "leader_epoch": state.leader_epoch,

@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -270,6 +271,20 @@ def _of_interest(response: Response) -> object:
         states = [(s.partition, s.leader, s.isr, s.replicas) for s in response.partitions]
         return response.brokers, response.controller_id, states
     return response
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(5, Errors.LEADER_NOT_AVAILABLE), (6, Errors.LISTENER_NOT_FOUND)]
+)
+def test_a_leader_that_is_not_alive_is_none_and_version_6_misses_its_listener(
+    version: int, error: Errors
+) -> None:
+    """MetadataCacheTest.getTopicMetadataWithNonSupportedSecurityProtocol and its like."""
+    read = arrived(request_frame(MetadataRequest(), version, 7, "c")[4:], spoken(_2_6))
+    response = MetadataResponse(LIVE[:1], 1, (msgspec.structs.replace(STATE, leader=99),), 9)
+    (topic,) = read.api.write_response(read.entity, (response,))["topics"]
+    (partition,) = topic["partitions"]
+    assert (partition["error_code"], partition["leader_id"]) == (error, -1)
 
 
 def test_kio_reads_what_we_write_and_writes_what_we_read() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from emulator.kafka.broker.fetch_session import (
+    EVICTION_MS,
     FINAL_EPOCH,
     FetchContext,
     FetchSessionHandler,
@@ -43,7 +45,13 @@ class Both:
 
     def __init__(self, slots: int = 10) -> None:
         self.handler = FetchSessionHandler()
-        self.sessions = FetchSessions(slots)
+        self.now_ms = 1_000_000
+        self.sessions = FetchSessions(slots, lambda: self.now_ms)
+
+    def restart_leader(self) -> None:
+        """Its next process knows no session."""
+        self.now_ms += 1000
+        self.sessions = FetchSessions(10, lambda: self.now_ms)
 
     def request(self, *wanted: FetchPartition) -> FetchRequest:
         named, forgotten = self.handler.build({w.partition: w for w in wanted})
@@ -140,8 +148,9 @@ def test_an_answer_names_records_errors_and_offsets_that_moved_and_nothing_else(
 def test_a_session_that_the_leader_does_not_know_is_refused_and_begun_anew() -> None:
     both = Both()
     both.fetch(want(0))
-    both.sessions = FetchSessions(10)
+    both.restart_leader()
     assert both.fetch(want(0)) == ([], Errors.FETCH_SESSION_ID_NOT_FOUND)
+    assert (both.handler.session_id, both.handler.epoch) == (0, 0)
     assert both.fetch(want(0)) == ([0], Errors.NONE)
 
 
@@ -174,6 +183,121 @@ def test_a_final_request_ends_the_session() -> None:
     last = FetchRequest(2, 500, 1, 1000, both.handler.session_id, FINAL_EPOCH, (want(0),))
     context = both.opened(last)
     assert (context.session, len(list(context.in_turn())), len(both.sessions)) == (None, 1, 0)
+
+
+def test_a_broken_connection_closes_the_session_and_asks_for_another() -> None:
+    """FetchSessionHandlerTest.testDoubleBuild and handleError: the same id, epoch 0."""
+    both = Both(slots=1)
+    both.fetch(want(0))
+    before = both.handler.session_id
+    both.handler.close_existing()
+    assert (both.handler.session_id, both.handler.epoch) == (before, 0)
+    assert both.fetch(want(0)) == ([0], Errors.NONE)
+    assert (len(both.sessions), both.handler.epoch) == (1, 1)
+    assert both.handler.session_id not in (before, 0)
+
+
+def test_a_refused_epoch_closes_the_session_too() -> None:
+    both = Both(slots=1)
+    both.fetch(want(0))
+    both.sessions.context_of(both.request(want(0)))
+    assert both.fetch(want(0)) == ([], Errors.INVALID_FETCH_SESSION_EPOCH)
+    assert both.fetch(want(0)) == ([0], Errors.NONE)
+    assert (len(both.sessions), both.handler.epoch) == (1, 1)
+
+
+def test_the_next_process_gives_no_id_that_the_last_one_gave() -> None:
+    both, other = Both(), Both()
+    both.fetch(want(0))
+    both.handler.close_existing()
+    both.restart_leader()
+    other.sessions = both.sessions
+    other.fetch(want(0))
+    both.fetch(want(0))
+    assert len(both.sessions) == 2
+
+
+def test_a_session_without_partitions_ends() -> None:
+    """FetchSessionTest.testZeroSizeFetchSession."""
+    both = Both()
+    both.fetch(want(0))
+    context = both.opened(both.request())
+    response, _ = context.respond(())
+    assert (response.session_id, len(both.sessions)) == (0, 0)
+    assert both.handler.handle_response(response)
+    assert both.handler.is_full
+
+
+class Cache:
+    """A cache of three sessions, as in FetchSessionTest.testSessionCache, with 100 ms for Kafka's
+    120 s. Times are in those."""
+
+    def __init__(self, slots: int = 3) -> None:
+        self.now = 0
+        self.sessions = FetchSessions(slots, lambda: self.now * EVICTION_MS // 100)
+
+    def create(self, now: int, partitions: int, replica: int = -1) -> int:
+        """The id of a new session, 0 without one."""
+        self.now = now
+        fetches = tuple(
+            FetchPartition(TopicPartition("orders", n), 0, 0, 0, 1) for n in range(partitions)
+        )
+        context = self.sessions.context_of(FetchRequest(replica, 500, 1, 1000, 0, 0, fetches))
+        assert isinstance(context, FetchContext)
+        return 0 if context.session is None else context.session.session_id
+
+    def touch(self, now: int, session: int) -> None:
+        self.now = now
+        epoch = self.sessions._sessions[session].epoch
+        context = self.sessions.context_of(FetchRequest(-1, 500, 1, 1000, session, epoch, ()))
+        assert isinstance(context, FetchContext)
+
+    @property
+    def ids(self) -> set[int]:
+        return set(self.sessions._sessions)
+
+
+def test_session_cache() -> None:
+    """FetchSessionTest.testSessionCache@2.6.3."""
+    cache = Cache()
+    id1, id2, id3 = cache.create(0, 10), cache.create(10, 20), cache.create(20, 30)
+    assert (cache.create(30, 40), cache.create(40, 5)) == (0, 0), "all are new"
+    assert cache.ids == {id1, id2, id3}
+    cache.touch(200, id1)
+    id4 = cache.create(210, 11)
+    assert cache.ids == {id1, id3, id4}, "nobody has used 2"
+    for now, session in ((400, id1), (390, id3), (400, id4)):
+        cache.touch(now, session)
+    id5 = cache.create(410, 50)
+    assert cache.ids == {id3, id4, id5}, "1 is the smallest"
+    assert cache.create(410, 5) == 0, "it is smaller than all"
+    id6 = cache.create(410, 5, replica=2)
+    assert cache.ids == {id3, id5, id6}, "a follower's goes before any consumer's"
+
+
+def test_privileged_session_handling() -> None:
+    """FetchSessionTest.testPrivilegedSession@2.6.3: a new follower's session yields to nobody."""
+    cache = Cache(slots=2)
+    follower, consumer = cache.create(0, 1, replica=2), cache.create(0, 50)
+    assert cache.create(50, 80) == 0, "consumers do not displace each other so soon"
+    other = cache.create(50, 1, replica=3)
+    assert cache.ids == {follower, other}
+    assert cache.create(60, 80) == cache.create(60, 80, replica=4) == 0
+    for session in (follower, other):
+        cache.touch(110, session)
+    assert cache.create(120, 80) == 0, (
+        "a consumer's is worth less than a follower's, whatever its age"
+    )
+    assert cache.create(120, 2, replica=4) and follower not in cache.ids
+    assert consumer not in cache.ids
+
+
+@pytest.mark.parametrize(("idle", "kept"), [(100, True), (101, False)])
+def test_a_session_is_stale_after_more_than_120_s_without_a_fetch(idle: int, kept: bool) -> None:
+    cache = Cache(slots=1)
+    follower = cache.create(0, 10, replica=2)
+    assert (cache.create(idle, 1) == 0) is kept
+    assert (follower in cache.ids) is kept
 
 
 def test_epochs_wrap_without_touching_0_and_minus_1() -> None:
@@ -219,12 +343,12 @@ class SessionsStayInStep(RuleBasedStateMachine):
 
     @rule()
     def the_connection_breaks(self) -> None:
-        self.both.handler.reset()
+        self.both.handler.close_existing()
         self.in_step = False
 
     @rule()
     def the_leader_restarts(self) -> None:
-        self.both.sessions = FetchSessions(10)
+        self.both.restart_leader()
         self.in_step = False
 
     @invariant()
@@ -234,6 +358,10 @@ class SessionsStayInStep(RuleBasedStateMachine):
             cached = {p: it.request for p, it in session.partitions.items()}
             assert cached == self.both.handler._partitions
             assert session.epoch == self.both.handler.epoch
+
+    @invariant()
+    def one_follower_has_one_slot(self) -> None:
+        assert len(self.both.sessions) <= 1
 
 
 SessionsStayInStep.TestCase.settings = settings(
