@@ -280,7 +280,7 @@ def test_a_leader_that_is_not_alive_is_none_and_version_6_misses_its_listener(
     version: int, error: Errors
 ) -> None:
     """MetadataCacheTest.getTopicMetadataWithNonSupportedSecurityProtocol and its like."""
-    read = arrived(request_frame(MetadataRequest(), version, 7, "c")[4:], spoken(_2_6))
+    read = arrived(request_frame(MetadataRequest(), version, 7, "c")[4:], supported_versions(_2_6))
     response = MetadataResponse(LIVE[:1], 1, (msgspec.structs.replace(STATE, leader=99),), 9)
     (topic,) = read.api.write_response(read.entity, (response,))["topics"]
     (partition,) = topic["partitions"]
