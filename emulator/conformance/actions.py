@@ -122,8 +122,12 @@ def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
         if do == "start":
             launched_ms[broker] = at_ms
         elif do == "registered" and broker in boots:
-            restarts.append(Step(launched_ms[broker] * 1000, Start(broker, at_ms)))
+            restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker, at_ms)))
+        elif do == "exited" and broker in boots and broker in launched_ms:
+            # It never registered: start-up failed, as it does while the registration of a process
+            # that was killed still stands.
+            restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker)))
         elif do == "registered":
-            launched_us = launched_ms[broker] * 1000 if broker in launched_ms else None
+            launched_us = launched_ms.pop(broker) * 1000 if broker in launched_ms else None
             boots[broker] = Boot(broker, None, at_ms * 1000, launched_us)
     return tuple(boots.values()), restarts

@@ -7,7 +7,7 @@ are milliseconds since the cluster was up, as there. Knows the trace vocabulary 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias, TypeVar
 
 import msgspec
@@ -66,8 +66,11 @@ def _converts(event_type: type[E]) -> Callable[[Convert[E]], Convert[E]]:
     return register
 
 
-def export(trace: Iterable[AnyEvent], settings: Fact, name: str = "") -> Recording:
-    """The recording of a run. `settings` is the first line, as a real recording has it."""
+def export(
+    trace: Iterable[AnyEvent], settings: Fact, name: str = "", exits: Sequence[Fact] = ()
+) -> Recording:
+    """The recording of a run. `settings` is the first line, as a real recording has it; `exits` are
+    the script's notes of processes that were gone."""
     trace = list(trace)
     up_us = next((e.t for e in trace if isinstance(e, events.ActionApplied) and e.do == "up"), None)
     if up_us is None:
@@ -97,6 +100,7 @@ def export(trace: Iterable[AnyEvent], settings: Fact, name: str = "") -> Recordi
             converted = converted if event.change == "shrink" else ()
         t = (event.t - up_us) // 1000
         facts.extend({"t": t, **fact} for fact in converted)
+    facts = sorted([*facts, *exits], key=lambda fact: fact["t"])
     return Recording(settings, facts, sorted(results, key=lambda result: result.t), name)
 
 

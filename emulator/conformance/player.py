@@ -29,15 +29,18 @@ Choices = Mapping[Choice, int]
 
 
 class Script(msgspec.Struct, frozen=True):
-    """The input of a play: the recorded settings, and the actions as a scenario."""
+    """The input of a play: the recorded settings, the actions as a scenario, and when the driver
+    noticed that processes had exited, which is part of what it did."""
 
     settings: Fact
     scenario: Scenario
+    exits: tuple[Fact, ...] = ()
 
 
 def script_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Script:
     """Raises `CannotPlay`."""
-    return Script(recording.settings, scenario_of(recording, chosen))
+    exits = tuple(fact for fact in recording.of("stimulus") if fact["do"] == "exited")
+    return Script(recording.settings, scenario_of(recording, chosen), exits)
 
 
 def play_options(
@@ -53,7 +56,7 @@ def simulate(
     """One play in virtual time, or on a real ZooKeeper server and the wall clock. Nobody else
     listens: the judge of a recording reads the export alone."""
     events = play_without_listeners(script.scenario, play_options(seed, choices, zookeeper))
-    return export(events, script.settings, f"seed {seed}")
+    return export(events, script.settings, f"seed {seed}", script.exits)
 
 
 def blind_plays(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from zk import paths
+from zk.scala.library import SCALA_2_13, ScalaLibrary
 
 
 class ClientVersion(NamedTuple):
@@ -20,7 +21,10 @@ class ClientVersion(NamedTuple):
     partition's state, its parents where that fails (<= 1.0). `recognises_own_writes`: an ISR write
     that is refused reads back whether it is there already (0.8.2). `topic_version`: of a topic's
     JSON (1 up to 2.3). `compares_ephemerals`: whose an ephemeral is, is known by what it says, not
-    by its session (0.8)."""
+    by its session (0.8). `lists_before_deleting`: the children of the command znode of
+    reassignments (2.4). `scala`: whose library orders sets and maps.
+    `names_partitions_in_scala_maps`: a notification's set holds Scala's maps, whose hash is not
+    Java's (<= 1.0)."""
 
     checked_registration: bool = True
     recreates_registration: bool = True
@@ -30,6 +34,9 @@ class ClientVersion(NamedTuple):
     recognises_own_writes: bool = True
     topic_version: int = 2
     compares_ephemerals: bool = False
+    lists_before_deleting: bool = True
+    scala: ScalaLibrary = SCALA_2_13
+    names_partitions_in_scala_maps: bool = False
     top_level_paths: tuple[str, ...] = paths.PERSISTENT_ZK_PATHS
 
 

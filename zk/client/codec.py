@@ -16,7 +16,9 @@ from zk import paths
 from zk.client.codec_json import Int32, decode_json, decode_number, decode_number_text
 from zk.errors import MalformedZNode
 from zk.scala.java_hash import java_hash
-from zk.scala.scala_order import isr_change_element_hash, table_order
+from zk.scala.library import SCALA_2_13, ScalaLibrary
+from zk.scala.murmur import scala_map_element_hash
+from zk.scala.scala_order import isr_change_element_hash, table_order, topic_partition_hash
 
 INT_MAX = 2**31 - 1
 
@@ -179,14 +181,28 @@ def decode_controller_epoch(data: bytes | None, path: str = paths.CONTROLLER_EPO
     return decode_number(path, data, -(2**31), INT_MAX)
 
 
-def isr_change_order(partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-    """The order in which a notification lists its partitions: that of Scala's hash table."""
-    return table_order(partitions, lambda it: isr_change_element_hash(it.topic, it.partition))
+def isr_change_order(
+    partitions: Iterable[TopicPartition],
+    library: ScalaLibrary = SCALA_2_13,
+    *,
+    scala_maps: bool = False,
+) -> list[TopicPartition]:
+    """The order in which a notification lists its partitions: that of a set of maps, made from
+    isrChangeSet, a mutable HashSet."""
+    element_hash = scala_map_element_hash if scala_maps else isr_change_element_hash
+    changed = library.set_order(partitions, lambda it: topic_partition_hash(*it))
+    return library.mapped_order(changed, lambda it: element_hash(*it))
 
 
-def encode_isr_change(partitions: Iterable[TopicPartition]) -> bytes:
+def encode_isr_change(
+    partitions: Iterable[TopicPartition],
+    library: ScalaLibrary = SCALA_2_13,
+    *,
+    scala_maps: bool = False,
+) -> bytes:
     """IsrChangeNotificationSequenceZNode.encode, in the order of `isr_change_order`."""
-    listed = [_Partition(it.topic, it.partition) for it in isr_change_order(partitions)]
+    ordered = isr_change_order(partitions, library, scala_maps=scala_maps)
+    listed = [_Partition(it.topic, it.partition) for it in ordered]
     return _encode(_Partitions(1, listed))
 
 

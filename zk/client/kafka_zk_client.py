@@ -40,6 +40,7 @@ from zk.ops import (
     SetData,
     Stat,
 )
+from zk.scala.murmur import topic_and_partition_hash
 
 INITIAL_CONTROLLER_EPOCH = 0
 NO_BROKER_EPOCH = -1
@@ -306,7 +307,12 @@ class KafkaZkClient(ConfigRequests):
                     assignments[TopicPartition(name, partition)] = replicas
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, paths.topic(name))
-        return assignments
+        if not self._era.creates_leaf_first:
+            return assignments
+        # A mutable HashMap: new partitions are created in its order, one after the other
+        # (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
+        ordered = self._era.scala.map_order(assignments, lambda p: topic_and_partition_hash(*p))
+        return {partition: assignments[partition] for partition in ordered}
 
     async def create_topic_assignment(
         self, topic: str, assignment: Mapping[int, ReplicaAssignment]
@@ -455,7 +461,8 @@ class KafkaZkClient(ConfigRequests):
 
     async def propagate_isr_changes(self, partitions: Iterable[TopicPartition]) -> str:
         """One sequential node that names the partitions; returns its path."""
-        data = codec.encode_isr_change(partitions)
+        maps = self._era.names_partitions_in_scala_maps
+        data = codec.encode_isr_change(partitions, self._era.scala, scala_maps=maps)
         prefix = paths.isr_change_notification_sequence()
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
         expect_ok(reply, prefix)
@@ -584,8 +591,12 @@ class KafkaZkClient(ConfigRequests):
         expect_ok(reply, path)
 
     async def delete_partition_reassignment(self, epoch_zk_version: int) -> None:
-        """No move through the command znode is left."""
-        await self.delete_path(paths.REASSIGN_PARTITIONS, epoch_zk_version)
+        """No move through the command znode is left. From 2.4 on through deletePath, which lists
+        the children, although this znode has none."""
+        if self._era.lists_before_deleting:
+            await self.delete_recursive(paths.REASSIGN_PARTITIONS, epoch_zk_version)
+        else:
+            await self.delete_path(paths.REASSIGN_PARTITIONS, epoch_zk_version)
 
     async def get_broker_ids_from_log_dir_events(
         self, sequence_numbers: Sequence[str]

@@ -32,9 +32,11 @@ from zk.client.codec import LeaderAndIsr
 
 @dataclass(frozen=True, slots=True)
 class CommittedIsr:
-    """Nothing is on its way; only from here may a change be proposed."""
+    """Nothing is on its way; only from here may a change be proposed. `is_trie`: the Set that
+    Kafka has here once had five members (`isr_order`)."""
 
     isr: tuple[int, ...]
+    is_trie: bool = False
     is_inflight: ClassVar[bool] = False
 
     @property
@@ -48,6 +50,7 @@ class PendingExpandIsr:
 
     isr: tuple[int, ...]
     new_in_sync_replica: int
+    is_trie: bool = False
     is_inflight: ClassVar[bool] = True
     change: ClassVar[str] = "expand"
 
@@ -66,6 +69,7 @@ class PendingShrinkIsr:
 
     isr: tuple[int, ...]
     out_of_sync: tuple[int, ...]
+    is_trie: bool = False
     is_inflight: ClassVar[bool] = True
     change: ClassVar[str] = "shrink"
 
@@ -170,7 +174,9 @@ def take_answer(
     if isinstance(answer, Errors):
         # Not attempted: nothing was written, and the ISR is what it was (3.3).
         if answer in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
-            return AnswerResult(CommittedIsr(proposed.isr), zk_version, Outcome.ROLLED_BACK)
+            return AnswerResult(
+                CommittedIsr(proposed.isr, proposed.is_trie), zk_version, Outcome.ROLLED_BACK
+            )
         # Definitive: this leader's knowledge is old, and only a LeaderAndIsr can mend that. After
         # any other error nobody knows whether it was written: the same proposal goes out again.
         definitive = answer in DEFINITIVE or (

@@ -8,9 +8,11 @@ maybeShrinkIsr, @2.7.2 sendAlterIsrRequest, handleAlterIsrResponse; spec §3.3, 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.isr_order import IsrOrder
 from emulator.kafka.broker.isr_state import (
     CommittedIsr,
     Outcome,
@@ -51,6 +53,15 @@ class LeaderIsr:
     ) -> None:
         self._context, self._hosted, self._store, self._rules = context, hosted, store, rules
         self._checks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
+        self._order = IsrOrder(context.profile, hosted.partition)
+
+    def committed(self, isr: Sequence[int]) -> CommittedIsr:
+        """A new set, of a list that came in a request or an answer."""
+        return CommittedIsr(*self._order.set_of(isr))
+
+    def _proposed(self, proposed: PendingIsr) -> CommittedIsr:
+        """The set that Kafka makes of the present one."""
+        return CommittedIsr(*self._order.set_of(proposed.proposed, is_trie=proposed.is_trie))
 
     # -- joining -----------------------------------------------------------------------------------
 
@@ -69,7 +80,8 @@ class LeaderIsr:
         async with hosted.writing():
             # Between the two locks anything may have happened: the role, the ISR, the assignment.
             if self._needs_expand(replica):
-                await self._change(PendingExpandIsr(hosted.isr, replica.broker))
+                is_trie = hosted.isr_state.is_trie
+                await self._change(PendingExpandIsr(hosted.isr, replica.broker, is_trie))
 
     def _needs_expand(self, replica: Replica) -> bool:
         hosted = self._hosted
@@ -103,7 +115,8 @@ class LeaderIsr:
             # The time is read again too: who has fetched while we waited stays.
             out_of_sync = self._out_of_sync_replicas()
             if out_of_sync:
-                await self._change(PendingShrinkIsr(hosted.isr, out_of_sync))
+                is_trie = hosted.isr_state.is_trie
+                await self._change(PendingShrinkIsr(hosted.isr, out_of_sync, is_trie))
                 # Who left may have been the one that held the high watermark back; and if the ISR
                 # is down to the leader, no fetch will raise it.
                 hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
@@ -150,7 +163,7 @@ class LeaderIsr:
             hosted.partition,
             proposed.change,
             proposed.isr,
-            proposed.proposed,
+            self._proposed(proposed).isr,
             log.high_watermark,
             log.log_end_offset,
             hosted.leader_epoch,
@@ -171,7 +184,7 @@ class LeaderIsr:
         if isinstance(result, Updated):
             # Only now: until ZooKeeper has it, who is to leave is waited for, and who is to join is
             # not counted (H14: a leader must not drop a member from memory before that).
-            hosted.isr_state, hosted.zk_version = CommittedIsr(proposed.proposed), result.zk_version
+            hosted.isr_state, hosted.zk_version = self._proposed(proposed), result.zk_version
             self._emit_updated(proposed)
         else:
             # The version is not read again: until the next LeaderAndIsr every change of this leader
@@ -183,7 +196,10 @@ class LeaderIsr:
     def _leader_and_isr(self, proposed: PendingIsr) -> LeaderAndIsr:
         hosted = self._hosted
         return LeaderAndIsr(
-            self._context.broker, hosted.leader_epoch, proposed.proposed, hosted.zk_version
+            self._context.broker,
+            hosted.leader_epoch,
+            self._proposed(proposed).isr,
+            hosted.zk_version,
         )
 
     def _emit_updated(self, proposed: PendingIsr) -> None:
@@ -207,7 +223,7 @@ class LeaderIsr:
         if MEMBER_EPOCHS in context.guards:
             # Those that the members' last fetches came with (KIP-903).
             epochs = {**context.follower_epochs, context.broker: context.broker_epoch}
-            member_epochs = tuple(epochs.get(member, -1) for member in proposed.proposed)
+            member_epochs = tuple(epochs.get(b, -1) for b in self._proposed(proposed).isr)
         item = AlterIsrItem(
             hosted.partition,
             self._leader_and_isr(proposed),
@@ -220,7 +236,7 @@ class LeaderIsr:
             error = Errors.OPERATION_NOT_ATTEMPTED
             if KEEP_IN_FLIGHT in context.guards:
                 # The next fetch or the next run of isr-expiration proposes it once more.
-                hosted.isr_state = CommittedIsr(proposed.isr)
+                hosted.isr_state = CommittedIsr(proposed.isr, proposed.is_trie)
                 self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
                 return
             # Kafka throws: the request or the run of isr-expiration that proposed fails with it,
@@ -231,7 +247,7 @@ class LeaderIsr:
         context.emit(
             events.AlterIsrProposed,
             hosted.partition,
-            proposed.proposed,
+            self._proposed(proposed).isr,
             hosted.leader_epoch,
             hosted.zk_version,
             type(proposed).__name__,
@@ -253,6 +269,7 @@ class LeaderIsr:
             if result.outcome is not Outcome.IGNORED:
                 hosted.isr_state, hosted.zk_version = result.state, result.zk_version
             if result.outcome is Outcome.COMMITTED:
+                hosted.isr_state = self.committed(hosted.isr)
                 self._emit_updated(proposed)
                 if HW_AFTER_ALTER_ISR in guards:
                     # A committed shrink frees the high watermark; without this acks=all waits for

@@ -189,7 +189,7 @@ class Partition:
             # Without a Replica object a broker can neither be recorded nor join (KAFKA-5758).
             for broker in [b for b in self.remotes if b not in followers]:
                 del self.remotes[broker]
-        self.replicas, self.isr_state = state.replicas, CommittedIsr(isr)
+        self.replicas, self.isr_state = state.replicas, self.leader_isr.committed(isr)
         # The leader's own write is over when it gives its lock up: nothing of it can be pending
         # here.
         if not isinstance(self._store, ZkIsrStore):

@@ -11,6 +11,7 @@ from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.controller import (
     BROKER_EPOCHS,
     CALLBACKS_OUTSIDE_THE_LOCK,
+    COMMAND_LISTED_BEFORE_DELETION,
     ONLY_A_DEAD_SESSION_IS_REPLACED,
     OWN_EPHEMERAL_CHECKED,
     STALE_REGISTRATION_REPLACED,
@@ -19,6 +20,7 @@ from emulator.kafka.profiles.guards.isr import OWN_WRITE_RECOGNISED
 from zk.client.blocking_client import BlockingZkClient
 from zk.client.client import ZooKeeperClient
 from zk.client.client_version import ClientVersion
+from zk.scala.library import LIBRARIES
 from zk.wire import Service
 
 BLOCKING = "zkclient"
@@ -51,6 +53,9 @@ def client_version_of(profile: Profile) -> ClientVersion:
         creates_leaf_first=blocking,
         recognises_own_writes=OWN_WRITE_RECOGNISED in guards,
         topic_version=profile.topic_version,
+        lists_before_deleting=COMMAND_LISTED_BEFORE_DELETION in guards,
+        scala=LIBRARIES[profile.scala],
+        names_partitions_in_scala_maps=blocking,
         compares_ephemerals=OWN_EPHEMERAL_CHECKED not in guards,
         creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
     )

@@ -42,6 +42,10 @@ StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs
 """What a broker asks ZooKeeper for when it starts, in the order in which versions learned it:
 KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1)."""
 
+IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
+"""What a leader's Set of the ISR has in it: Replica objects, whose hash 0.10 changed, or ids
+(2.4)."""
+
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -60,6 +64,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9);
     `group_record_versions` those of the values that are written to `__consumer_offsets`, of an
     offset and of a group;
+    `scala`: whose library orders its sets and maps, as recorded;
     `sent_before_rpc`: versions of requests that a broker sends while it writes ISRs itself although
     its code could ask (an inter.broker.protocol.version of 2.6)."""
 
@@ -83,6 +88,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     serves_from: ServesFrom = "end"
     reads_at_start: tuple[StartRead, ...] = ()
     group_record_versions: tuple[int, int] = (1, 0)
+    scala: Literal["2.11", "2.13"] = "2.13"
+    isr_members: IsrMembers = "ids"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

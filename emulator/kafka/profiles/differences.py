@@ -61,6 +61,8 @@ def strategies(profile: Profile) -> dict[str, str]:
         "serves-from": profile.serves_from,
         "reads-at-start": ", ".join(profile.reads_at_start) or "-",
         "records": "in batches" if profile.record_batches else "each alone",
+        "scala": profile.scala,
+        "isr-members": profile.isr_members,
         "new-leaders": "of the request" if profile.leaders_in_request else "of the metadata cache",
     }
 

@@ -11,6 +11,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@0.10.2.2; spec §8, §9",
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
+    isr_members="replicas",
     send_backoff_ms=100,
     defaults={
         "replica.fetch.response.max.bytes": "10485760",

@@ -17,6 +17,8 @@ PROFILE = after(
         "group.max.session.timeout.ms": "1800000",
     },
     group_record_versions=(3, 3),
+    scala="2.13",
+    isr_members="ids",
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,

@@ -145,7 +145,8 @@ def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
         recording = record_streams(session.world, run.by_stream)
         session.run.play()
-    return export(session.events, script.settings, "the choices"), list(recording.streams)
+    exported = export(session.events, script.settings, "the choices", script.exits)
+    return exported, list(recording.streams)
 
 
 def with_other_latencies(run: ChosenRun, streams: list[Choice], nth: int) -> dict[Choice, int]:

@@ -154,7 +154,8 @@ class GuidedRun:
 
     def whole(self) -> Recording:
         """The run at its end."""
-        return export(self._session.events, self.script.settings, f"seed {self.seed}")
+        script = self.script
+        return export(self._session.events, script.settings, f"seed {self.seed}", script.exits)
 
     def _play(self, group: SegmentGroup) -> None:
         if not group.segments[0]:

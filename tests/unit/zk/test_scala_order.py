@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from zk.client import codec
 from zk.client.codec import TopicPartition
 from zk.scala.java_hash import hash_set_order, java_hash, signed
+from zk.scala.library import SCALA_2_11, SCALA_2_13, ScalaLibrary, immutable_set
 from zk.scala.scala_order import (
     immutable_order,
     small_table_else_trie,
@@ -166,21 +167,69 @@ def test_every_order_is_a_permutation(names: list[str]) -> None:
     assert sorted(hash_set_order(names)) == sorted(names)
 
 
-def notifications(text: str) -> Iterator[str]:
+TABLE = Path(__file__).with_name("scala-orders.jsonl.gz")
+"""What collections of real libraries listed (`python -m tools.scala_orders`)."""
+
+
+def listed_by(library: ScalaLibrary, case: str) -> str:
+    """Our order of a case of the table."""
+    collection, kind, *steps = case.split(" ")
+
+    def hash_of(element: str) -> int:
+        return int(element) & MASK if kind == "int" else java_hash(element)
+
+    if collection.startswith("mutable."):
+        order = library.map_order if collection.endswith("Map") else library.set_order
+        return " ".join(order([step[1:] for step in steps], hash_of))
+    members, is_trie = (), False
+    for step in steps:
+        rest = tuple(member for member in members if member != step[1:])
+        after = (*members, step[1:]) if step[0] == "+" else rest
+        members, is_trie = immutable_set(after, library, hash_of, is_trie=is_trie)
+    return " ".join(members)
+
+
+def test_every_collection_lists_what_those_of_real_libraries_list() -> None:
+    rows = [json.loads(line) for line in gzip.decompress(TABLE.read_bytes()).splitlines()]
+    assert len(rows) == 480
+    for row in rows:
+        for version, order in row["orders"].items():
+            library = SCALA_2_13 if version.startswith("2.13.") else SCALA_2_11
+            assert listed_by(library, row["case"]) == order, (version, row["case"])
+
+
+def test_up_to_1_0_a_notification_lists_partition_1_before_0() -> None:
+    """kafka-1.0.2/zombie-controller at 30,346 ms."""
+    data = codec.encode_isr_change(
+        [TopicPartition("orders", 0), TopicPartition("orders", 1)], SCALA_2_11, scala_maps=True
+    )
+    assert data.decode() == (
+        '{"version":1,"partitions":[{"topic":"orders","partition":1},'
+        '{"topic":"orders","partition":0}]}'
+    )
+
+
+def notifications(text: str) -> Iterator[tuple[str, bool]]:
+    """Each with whether it is of a version up to 1.0."""
+    is_old = False
     for line in text.splitlines():
         fact = json.loads(line)
+        if fact["kind"] == "settings":
+            is_old = fact["kafka"].startswith(("0.", "1.0."))
         created = fact["kind"] == "zookeeper" and "data" in fact
         if created and fact.get("path", "").startswith("/isr_change_"):
-            yield fact["data"]
+            yield fact["data"], is_old
 
 
 def judge(texts: Iterator[str]) -> int:
     """How many notifications there were; all of them must be what we would have written."""
     count = 0
     for text in texts:
-        for data in notifications(text):
-            named = codec.decode_isr_change("/n", data.encode())
-            assert codec.encode_isr_change(sorted(named)).decode() == data
+        for data, is_old in notifications(text):
+            named = sorted(codec.decode_isr_change("/n", data.encode()))
+            library = SCALA_2_11 if is_old else SCALA_2_13
+            written = codec.encode_isr_change(named, library, scala_maps=is_old)
+            assert written.decode() == data
             count += 1
     return count
 

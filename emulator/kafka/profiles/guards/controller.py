@@ -256,6 +256,15 @@ MOVES_FORGOTTEN_AT_RESIGNATION = Guard(
     " initializePartitionReassignment",
 )
 
+COMMAND_LISTED_BEFORE_DELETION = Guard(
+    name="command-listed-before-deletion",
+    kafka="KIP-455",
+    since="2.4",
+    does="A controller deletes the command znode of reassignments as any other path: it lists the"
+    " children first. Without it: the znode is deleted at once.",
+    citation="KafkaZkClient.scala@2.6.3 deletePartitionReassignment, deletePath, deleteRecursive",
+)
+
 NOTIFIED_MOVES_COMPLETE = Guard(
     name="notified-moves-complete",
     kafka="KAFKA-10521",

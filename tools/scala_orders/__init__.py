@@ -1,0 +1,1 @@
+"""Orders of Scala's collections, made with the real libraries."""

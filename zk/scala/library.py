@@ -1,0 +1,66 @@
+"""One line of Scala's library: the orders of its collections, as one value.
+
+Which release of Kafka is recorded with which library is data of its profile. Knows nothing of what
+is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple, Protocol, TypeVar
+
+from zk.scala import scala_2_11, scala_order
+from zk.scala.scala_order import IMMUTABLE_SMALL
+
+T = TypeVar("T")
+
+
+class Order(Protocol):
+    """The iteration order of a collection to which the items are added one by one."""
+
+    def __call__(self, items: Iterable[T], hash_of: Callable[[T], int], /) -> list[T]: ...
+
+
+class ScalaLibrary(NamedTuple):
+    """`map_order` and `set_order` are those of the mutable HashMap and HashSet, `trie_order` that
+    of the immutable ones above four elements. `mapped_order`: of what `map` makes of a mutable set
+    that is known as a collection.Set: an immutable one up to 2.11."""
+
+    version: str
+    map_order: Order
+    set_order: Order
+    trie_order: Order
+    mapped_order: Order
+
+
+def immutable_set(
+    members: Iterable[T],
+    library: ScalaLibrary,
+    hash_of: Callable[[T], int],
+    *,
+    is_trie: bool = False,
+) -> tuple[tuple[T, ...], bool]:
+    """The members of an immutable Set in its order, and whether it is a hash trie. Up to four stand
+    as they came; the fifth makes a trie of it. `members` are those of the set before, less what was
+    removed, with what was added at the end; `is_trie`: that set was a trie, and stays one."""
+    listed = tuple(members)
+    if not is_trie and len(listed) <= IMMUTABLE_SMALL:
+        return listed, False
+    return tuple(library.trie_order(listed, hash_of)), True
+
+
+SCALA_2_11 = ScalaLibrary(
+    "2.11",
+    scala_2_11.hash_map_order,
+    scala_2_11.hash_set_order,
+    scala_2_11.trie_order,
+    scala_2_11.immutable_order,
+)
+SCALA_2_13 = ScalaLibrary(
+    "2.13",
+    scala_order.table_order,
+    scala_order.table_order,
+    scala_order.trie_order,
+    scala_order.table_order,
+)
+LIBRARIES = {library.version: library for library in (SCALA_2_11, SCALA_2_13)}
