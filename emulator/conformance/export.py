@@ -17,6 +17,7 @@ from emulator.trace import events
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
+from zk import paths
 
 _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
@@ -171,8 +172,11 @@ def _request(event: events.ZkRequest) -> Iterator[Fact]:
 
 @_converts(events.ZkTransaction)
 def _transaction(event: events.ZkTransaction) -> Iterator[Fact]:
-    """Sessions of other clients than brokers (readiness checks) are left out."""
+    """Sessions of other clients than brokers (readiness checks) are left out; so is the end of one
+    that had no registration, for recordings know a broker's sessions by it."""
     if not event.broker and event.op in ("createSession", "closeSession"):
+        return
+    if event.op == "closeSession" and paths.broker_id(event.broker) not in event.removed:
         return
     fact = _fact(event, "zookeeper", zxid=event.zxid, op=event.op)
     if event.timeout_ms is not None:

@@ -3,6 +3,10 @@ and in which order (spec §6.12, §6.13)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import pytest
+
 from emulator.kafka.controller.context import PartitionState
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import ElectionResults, ElectionType
@@ -20,6 +24,7 @@ from tests.interaction.controlling import (
 from tests.interaction.playbook import (
     Incoming,
     Playbook,
+    children,
     data,
     multi_failed,
     multi_ok,
@@ -232,9 +237,10 @@ def test_a_move_whose_state_a_newer_controller_wrote_fails() -> None:
         play << "reassigned: orders-0 UNKNOWN_SERVER_ERROR"
 
 
-def moving() -> Commanded:
+def moving(guards: Mapping[str, bool] | None = None) -> Commanded:
     """orders-0 moves from [1, 2] to [1, 3], through the znode, which names another one as well."""
-    play = Commanded({ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(1, (1, 2))}, replicas=(1, 2))
+    leadership = {ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(1, (1, 2))}
+    play = Commanded(leadership, replicas=(1, 2), guards=guards)
     context = play.controller.context
     context.assignments[ORDERS_0] = ReplicaAssignment((1, 3, 2), (3,), (2,))
     context.being_reassigned[ORDERS_0] = None
@@ -264,13 +270,17 @@ def test_a_command_for_another_target_is_not_carried_out_by_this_move() -> None:
         play << f"[{FENCE}, set {REASSIGN} at v-1: {left}]" >> multi_ok()
 
 
-def test_the_last_move_takes_the_command_away_and_it_is_watched_again() -> None:
-    with moving() as play:
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_the_last_move_takes_the_command_away_and_it_is_watched_again(is_listed: bool) -> None:
+    with moving({"command-listed-before-deletion": is_listed}) as play:
         done = play.controller._reassignments._forget(ORDERS_0, ReplicaAssignment((1, 3)))
         play.process.spawn("done", done)
         play.settle()
         play << f"exists {REASSIGN} W" >> ok() << f"getData {REASSIGN} W"
-        play >> moves({ORDERS_0: (1, 3)}) << f"[{FENCE}, delete {REASSIGN}]" >> multi_ok()
+        play >> moves({ORDERS_0: (1, 3)})
+        if is_listed:
+            play << f"getChildren {REASSIGN}" >> children()
+        play << f"[{FENCE}, delete {REASSIGN}]" >> multi_ok()
         play << f"exists {REASSIGN} W" >> no_node
 
 

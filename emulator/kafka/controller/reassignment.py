@@ -115,7 +115,10 @@ class Reassignments:
         (processZkPartitionReassignment)."""
         if not await self._zk_client.register_and_check_existence(self.handler):
             return []
-        return await self._begin(await self._zk_client.get_partition_reassignment())
+        commanded = await self._zk_client.get_partition_reassignment()
+        if commanded:
+            await self._machinery.host.kernel.checkpoint("reassign_command")
+        return await self._begin(commanded)
 
     async def _begin(
         self, commanded: Mapping[TopicPartition, tuple[int, ...]]

@@ -262,7 +262,7 @@ COMMAND_LISTED_BEFORE_DELETION = Guard(
     since="2.4",
     does="A controller deletes the command znode of reassignments as any other path: it lists the"
     " children first. Without it: the znode is deleted at once.",
-    citation="KafkaZkClient.scala@2.6.3 deletePartitionReassignment, deletePath, deleteRecursive",
+    citation="spec §6.13; KafkaZkClient.scala@2.6.3 deletePartitionReassignment, deletePath",
 )
 
 NOTIFIED_MOVES_COMPLETE = Guard(
