@@ -113,6 +113,8 @@ def _copied(event: Event) -> Fact:
         if field == "partition":
             fact |= _named(value)
         else:
+            if field.startswith("sender") and value < 0:
+                continue  # logs before 2.6 do not name the sender
             fact[_OTHER_NAMES.get(field, field)] = list(value) if type(value) is tuple else value
     return fact
 

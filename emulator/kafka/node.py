@@ -137,8 +137,9 @@ class Broker:
             # Registered before the controller starts: a controller elected at once sees itself
             # among the live brokers.
             if not self._registers_last:
-                await self._step("list_ids")
-                await zk_client.get_all_broker_and_epochs()
+                if "live-brokers" in self.context.profile.reads_at_start:
+                    await self._step("list_ids")
+                    await zk_client.get_all_broker_and_epochs()
                 await self._step("register")
                 await self._register()
             await self._serve(zk_client)

@@ -33,12 +33,14 @@ def played(real: Recording, seed: int) -> Recording:
 @pytest.mark.parametrize(
     "name",
     [
+        "admin-znodes",
         "bounce-unseen",
         "controlled-shutdown",
         "controller-shutdown",
         "leader-crash",
         "leader-loses-zookeeper",
         "min-isr",
+        "quick-bounce",
         "reassignment-grow",
         "topic-lifecycle",
         "unclean-election",

@@ -221,6 +221,90 @@ def test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_
         assert [it.state.is_new for it in told][:2] == new
 
 
+def controllers_requests(cluster: Emulated, *paths: str) -> list[str]:
+    """What broker 1, the controller, asks for at these paths, multis by their last operation."""
+    seen = cluster.seen(events.ZkRequest, broker=1)
+    requests = [it.ops[-1] if it.ops else it for it in seen]
+    return [it.op for it in requests if it.path in paths]
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "online"),
+    [
+        ("2.6", {}, [3]),
+        ("2.1", {}, [1, 3]),
+        ("2.6", {"added-replicas-go-online-together": False}, [1, 3]),
+        ("2.1", {"added-replicas-go-online-together": True}, [3]),
+    ],
+)
+def test_6_13_up_to_2_3_every_replica_of_the_target_goes_online_by_itself(
+    profile: str, guards: dict[str, bool], online: list[int]
+) -> None:
+    """As in a recording of 1.1.1."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
+        moved = cluster.seen(events.ReplicaStateChanged, to_state="OnlineReplica")
+        assert [it.replica for it in moved] == online
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "requests"),
+    [
+        ("2.6", {}, ["getChildren2", "delete"]),
+        ("2.1", {}, ["delete"]),
+        ("2.6", {"command-listed-before-deletion": False}, ["delete"]),
+        ("2.1", {"command-listed-before-deletion": True}, ["getChildren2", "delete"]),
+    ],
+)
+def test_6_13_from_2_4_on_a_command_is_listed_before_it_is_deleted(
+    profile: str, guards: dict[str, bool], requests: list[str]
+) -> None:
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
+        seen = controllers_requests(cluster, "/admin/reassign_partitions")
+        assert [op for op in seen if op not in ("exists", "getData")] == requests
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "first"),
+    [
+        ("2.6", {}, "setData"),
+        ("2.1", {}, "getData"),
+        ("2.6", {"move-written-before-it-is-checked": False}, "getData"),
+        ("2.1", {"move-written-before-it-is-checked": True}, "setData"),
+    ],
+)
+def test_6_13_up_to_2_3_a_move_is_checked_before_it_is_written(
+    profile: str, guards: dict[str, bool], first: str
+) -> None:
+    state = "/brokers/topics/orders/partitions/0/state"
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
+        requests = controllers_requests(cluster, state, "/brokers/topics/orders")
+        assert requests[0] == first
+        assert set(cluster.state().leader_and_isr.isr) == {1, 3}
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "requests"),
+    [
+        ("2.6", {}, ["exists", "exists"]),
+        ("2.1", {}, ["exists", "getData"]),
+        ("2.6", {"command-read-after-start-up": False}, ["exists", "getData"]),
+        ("2.1", {"command-read-after-start-up": True}, ["exists", "exists"]),
+    ],
+)
+def test_6_2_up_to_2_3_a_new_controller_reads_the_command_of_moves_with_its_context(
+    profile: str, guards: dict[str, bool], requests: list[str]
+) -> None:
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.run_ms(500)
+        assert controllers_requests(cluster, "/admin/reassign_partitions") == requests
+
+
 def test_6_13_a_reassignment_that_is_under_way_is_cancelled() -> None:
     with Emulated() as cluster:
         cluster.topic("orders", (1, 2)).send(3).do(Pause(3)).now_on()

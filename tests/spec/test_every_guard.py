@@ -35,6 +35,14 @@ HELD_BY = {
     "test_up_to_2_4_a_producer_that_the_log_does_not_know_must_begin_at_0",
     "added-replicas-are-new": "test_6_commands:"
     "test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_is_new",
+    "added-replicas-go-online-together": "test_6_commands:"
+    "test_6_13_up_to_2_3_every_replica_of_the_target_goes_online_by_itself",
+    "command-listed-before-deletion": "test_6_commands:"
+    "test_6_13_from_2_4_on_a_command_is_listed_before_it_is_deleted",
+    "command-read-after-start-up": "test_6_commands:"
+    "test_6_2_up_to_2_3_a_new_controller_reads_the_command_of_moves_with_its_context",
+    "move-written-before-it-is-checked": "test_6_commands:"
+    "test_6_13_up_to_2_3_a_move_is_checked_before_it_is_written",
     "brokers-read-again": "test_6_by_version:"
     "test_6_4_up_to_0_10_2_the_brokers_of_the_event_are_read_not_those_of_now",
     "caught-up-time-reset": "test_3_by_version:"

@@ -22,7 +22,9 @@ from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.controller import (
     ADDED_REPLICAS_ARE_NEW,
+    ADDED_REPLICAS_GO_ONLINE_TOGETHER,
     BUMPED_EPOCH_REMEMBERED,
+    MOVE_WRITTEN_BEFORE_IT_IS_CHECKED,
     MOVES_FORGOTTEN_AT_RESIGNATION,
     NOTIFIED_MOVES_COMPLETE,
 )
@@ -65,6 +67,8 @@ class Reassignments:
         self._completes_when_notified = (
             NOTIFIED_MOVES_COMPLETE in guards and "rpc" in parts.host.profile.propagations
         )
+        self._go_online_together = ADDED_REPLICAS_GO_ONLINE_TOGETHER in guards
+        self._is_written_first = MOVE_WRITTEN_BEFORE_IT_IS_CHECKED in guards
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
         self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
         self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=self._look_again)
@@ -202,8 +206,15 @@ class Reassignments:
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
         self._deletions.mark_ineligible([partition.topic])
-        await self._update_current_reassignment(partition, assignment)
-        if await self._is_complete(partition, assignment):
+        if self._is_written_first:
+            await self._update_current_reassignment(partition, assignment)
+            is_complete = await self._is_complete(partition, assignment)
+        else:
+            self._watch(partition)
+            is_complete = await self._is_complete(partition, assignment)
+            if not is_complete:
+                await self._update_current_reassignment(partition, assignment)
+        if is_complete:
             await self._complete(partition, assignment)
         else:
             # Phase A: every replica hears of the larger assignment, new replicas start.
@@ -225,6 +236,10 @@ class Reassignments:
             # A new command while the partition moves: who was to be added by the old one only.
             unneeded = [b for b in before.replicas if b not in assignment.replicas]
             await self._stop_removed(partition, unneeded)
+        self._watch(partition)
+
+    def _watch(self, partition: TopicPartition) -> None:
+        """The next read of the state znode sets the watch."""
         if not self._is_alter_isr_enabled:
             process = partial(self.isr_change, partition)
             changed = partial(self._parts.put_if_active, "PartitionReassignmentIsrChange", process)
@@ -298,8 +313,13 @@ class Reassignments:
 
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
         """Phase B: the target is in sync; leadership moves, what is left over goes."""
-        online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
-        await self._replicas.handle_state_changes(online, _S.ONLINE)
+        if self._go_online_together:
+            online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
+            await self._replicas.handle_state_changes(online, _S.ONLINE)
+        else:
+            for broker in assignment.target_replicas:
+                replica = PartitionAndReplica(partition, broker)
+                await self._replicas.handle_state_changes([replica], _S.ONLINE)
         done = ReplicaAssignment(assignment.target_replicas)
         self._context.assignments[partition] = done
         # moveReassignedPartitionLeaderIfRequired

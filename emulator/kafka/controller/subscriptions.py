@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.guards.controller import COMMAND_READ_AFTER_START_UP
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.client.kafka_zk_client import KafkaZkClient
@@ -24,9 +25,9 @@ class EarlyCommands(NamedTuple):
 
 
 async def commands_read_early(zk_client: KafkaZkClient, profile: Profile) -> EarlyCommands:
-    """With ZkClient the command of reassignment is read with the context; up to 0.10 that of
-    preferred elections before it."""
-    if profile.zookeeper_client != "zkclient":
+    """Up to 2.3 the command of reassignment is read with the context; up to 0.10 that of preferred
+    elections before it."""
+    if COMMAND_READ_AFTER_START_UP in profile.guards:
         return EarlyCommands(None, None)
     elections = None
     if profile.controller_threads == "callbacks":

@@ -38,9 +38,10 @@ ServesFrom = Literal["controller", "registration", "end"]
 """When a broker that starts takes up what came in: before its controller starts (0.8), before it
 registers (0.9, 0.10), or when all else has started."""
 
-StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs"]
+StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs", "live-brokers"]
 """What a broker asks ZooKeeper for when it starts, in the order in which versions learned it:
-KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1)."""
+KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses
+of registered brokers, which must not be its own (2.0)."""
 
 IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 """What a leader's Set of the ISR has in it: Replica objects, whose hash 0.10 changed, or ids

@@ -10,5 +10,6 @@ PROFILE = after(
     release="2.1.1",
     citation="KafkaConfig.scala@2.1.1; spec §2.6, §3.3, §3.4, §5.4, §8, §9",
     group_record_versions=(3, 2),
+    reads_at_start=(*BEFORE.reads_at_start, "live-brokers"),
     request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},
 )

@@ -204,6 +204,25 @@ ADDED_REPLICAS_ARE_NEW = Guard(
     " KafkaController.scala@2.7.2 updateLeaderEpochAndSendRequest",
 )
 
+ADDED_REPLICAS_GO_ONLINE_TOGETHER = Guard(
+    name="added-replicas-go-online-together",
+    kafka="KIP-455",
+    since="2.4",
+    does="When a reassignment completes, the added replicas go online in one batch. Without"
+    " it: every replica of the target does, each in a batch of its own, and every broker receives"
+    " as many UpdateMetadata requests.",
+    citation="spec §6.13, KafkaController.scala@2.6.3 and @1.1.1 onPartitionReassignment",
+)
+
+MOVE_WRITTEN_BEFORE_IT_IS_CHECKED = Guard(
+    name="move-written-before-it-is-checked",
+    kafka="KIP-455",
+    since="2.4",
+    does="A controller writes a reassignment to the topic's znode before it looks whether the"
+    " replicas are in sync. Without it: it looks first, and writes only if they are not.",
+    citation="spec §6.13, KafkaController.scala@2.6.3 and @1.1.1 onPartitionReassignment",
+)
+
 ONLY_A_DEAD_SESSION_IS_REPLACED = Guard(
     name="only-a-dead-session-is-replaced",
     kafka="KAFKA-13461",
@@ -254,6 +273,15 @@ MOVES_FORGOTTEN_AT_RESIGNATION = Guard(
     " elected again it restarts them, even those that were cancelled meanwhile.",
     citation="hazards B, small ones; KafkaController.scala@0.10.2.2 onControllerResignation,"
     " initializePartitionReassignment",
+)
+
+COMMAND_READ_AFTER_START_UP = Guard(
+    name="command-read-after-start-up",
+    kafka="KIP-455",
+    since="2.4",
+    does="A new controller looks for a reassignment command when its state machines have started."
+    " Without it: it reads the command with its context, before the deletions of topics.",
+    citation="spec §6.2, KafkaController.scala@2.6.3 and @1.1.1 initializeControllerContext",
 )
 
 COMMAND_LISTED_BEFORE_DELETION = Guard(
