@@ -204,7 +204,8 @@ def _stop_replica(account: Account, match: re.Match[str]) -> None:
 
 @sentence(
     LOGGER,
-    r"(?<![Ff]inished )[Hh]andling stop replica \(delete=(?P<delete>\w+)\) for partition (?P<partition>\S+)",
+    r"(?<![Ff]inished )[Hh]andling stop replica \(delete=(?P<delete>\w+)\) for partition"
+    r" (?P<partition>\S+)",
 )
 def _stop_replica_before_2_6(account: Account, match: re.Match[str]) -> None:
     account.emit(

@@ -121,7 +121,7 @@ class Reassignments:
             return []
         commanded = await self._zk_client.get_partition_reassignment()
         if commanded:
-            await self._machinery.host.kernel.checkpoint("reassign_command")
+            await self._parts.host.kernel.checkpoint("reassign_command")
         return await self._begin(commanded)
 
     async def _begin(
