@@ -64,8 +64,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     come together stand in the log as one (format 2, KIP-98, 0.11); `leaders_in_request`: a follower
     looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9);
     `group_record_versions` those of the values that are written to `__consumer_offsets`, of an
-    offset and of a group;
-    `scala`: whose library orders its sets and maps, as recorded;
+    offset and of a group; `scala`: whose library orders its sets and maps, as recorded;
     `sent_before_rpc`: versions of requests that a broker sends while it writes ISRs itself although
     its code could ask (an inter.broker.protocol.version of 2.6)."""
 
