@@ -83,22 +83,16 @@ def event_counts_by_value(events: DataFrame) -> DataFrame:
     """`kind` (null: no table uses it), `broker`, `name`, `value`, `actor`, `other`; `n`, `amount`,
     `amount_max`, `last_t`; `traced_t`: the last time, ignoring the row `run_ended`."""
     meanings = _meanings()
-    return in_one_partition(
-        events.where("kind != 'run_began' and kind != 'zk_logged'")
-        .select(
+    amount = _column(meanings, "amount")
+    return _grouped(
+        events.where("kind != 'run_began' and kind != 'zk_logged'").select(
             *KEY,
-            "t",
+            F.lit(1).alias("n"),
+            F.col("t").alias("last_t"),
             F.when(F.col("kind") != "run_ended", F.col("t")).alias("traced_t"),
             F.when(F.col("kind").isin(*meanings), F.col("kind")).alias("kind"),
+            amount.alias("amount_max"),
             *(_column(meanings, name) for name in _Meaning._fields),
-        )
-        .groupBy(*_GROUPED_BY)
-        .agg(
-            F.count("*").alias("n"),
-            F.sum("amount").alias("amount"),
-            F.max("amount").alias("amount_max"),
-            F.max("t").alias("last_t"),
-            F.max("traced_t").alias("traced_t"),
         )
     )
 
@@ -108,11 +102,13 @@ def event_counts(events: DataFrame) -> DataFrame:
     """The same counts without the time to acknowledge a batch: it differs for nearly every batch,
     and few tables need it."""
     rough = F.when(F.col("kind") != PRODUCED, F.col("value"))
+    return _grouped(event_counts_by_value(events).withColumn("value", rough))
+
+
+def _grouped(rows: DataFrame) -> DataFrame:
+    """Rows with a number of events each, added up."""
     return in_one_partition(
-        event_counts_by_value(events)
-        .withColumn("value", rough)
-        .groupBy(*_GROUPED_BY)
-        .agg(
+        rows.groupBy(*_GROUPED_BY).agg(
             F.sum("n").alias("n"),
             F.sum("amount").alias("amount"),
             F.max("amount_max").alias("amount_max"),

@@ -26,15 +26,12 @@ class DeadBrokersAreAnnounced(Invariant):
         """Who is new again was gone; was that told?"""
         for broker in (*event.added, *event.bounced):
             controller, since, seq, informed = self._gone.pop(broker, (0, 0, -1, frozenset()))
-            lives = self._others_live(event)
-            if controller == event.broker and event.t - since > SOON_US and lives and not informed:
+            others = {*event.live} - {*event.added, event.broker}
+            if controller == event.broker and event.t - since > SOON_US and others and not informed:
                 dead_s = (event.t - since) / 1e6
                 self.violated(UnannouncedDeath(dead_s, facts=(seq, event.seq), broker=broker))
         for broker in event.deleted:
             self._gone[broker] = event.broker, event.t, event.seq, frozenset()
-
-    def _others_live(self, event: e.BrokerChange) -> bool:
-        return any(broker != event.broker for broker in event.live if broker not in event.added)
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         self._gone.clear()
