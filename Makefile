@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
-        test-slow-alone test-spark test-containers test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
+        test-slow-alone test-spark test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
         check-house format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
@@ -80,6 +80,9 @@ test-spark: setup ## The tests that start Spark
 
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
+
+test-clients: setup ## Clients of other houses through a leader's death (Java's by Maven, franz-go by Go): 2 minutes
+	$(PYTEST) -m clients tests/clients $(ARGS) $(OR_NONE)
 
 test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 4 minutes
 	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)

@@ -40,6 +40,7 @@ from emulator.worlds.processes.process_trace import ProcessTrace
 from emulator.worlds.processes.status_page import Counts, StatusPage
 from emulator.worlds.processes.stored_logs import stored_disk
 from zk.client.client_times import ClientTimes
+from zk.ops import SessionState
 from zk.real.kazoo_service import KazooService
 from zk.real.server import ServerError, ensure_chroot, parse_address, wait_until_ready
 
@@ -83,6 +84,7 @@ class StandaloneBroker:
     def __init__(self, options: BrokerOptions) -> None:
         self.options = options
         self.failure = ""
+        self._session: SessionState | None = None
         header = Header(
             SCHEMA_VERSION, "", 0, options.profile.name, options.zookeeper, dict(options.settings)
         )
@@ -142,7 +144,8 @@ class StandaloneBroker:
         """From boot to end; whether it ended in an orderly way. ServerError when there is no
         ZooKeeper."""
         address = parse_address(self.options.zookeeper)
-        with _Signals(lambda: self.clock.put(self.node.terminate)):
+        with _Signals(lambda: self.clock.put(self._terminate)):
+            self.log(self._addresses())
             try:
                 if self.options.began_ns is None:  # otherwise who began it all has looked
                     wait_until_ready(address)
@@ -161,6 +164,32 @@ class StandaloneBroker:
         if self.failure:
             raise ServerError(self.failure)
         return self.node.exited
+
+    def _addresses(self) -> str:
+        """Which of this process's ports is what."""
+        options = self.options
+        text = f"listens at {options.listen[0]}:{options.listen[1]}"
+        if options.advertised != options.listen:
+            text += f", advertised as {options.advertised[0]}:{options.advertised[1]}"
+        if options.page is not None:
+            text += f"; page at http://{options.page[0]}:{options.page[1]}"
+        return f"{text}; ZooKeeper at {options.zookeeper}"
+
+    def _terminate(self) -> None:
+        """A signal: stop in an orderly way; the second one ends the process at once."""
+        if self.node.shutting_down:
+            self.node.halt("second signal, the shutdown was not complete")
+            return
+        self.node.terminate()
+        self._say_what_shutdown_waits_for()
+
+    def _say_what_shutdown_waits_for(self) -> None:
+        if self.node.shutting_down and self._session is SessionState.DISCONNECTED:
+            self.log(
+                f"shutdown waits for ZooKeeper at {self.options.zookeeper}, which does not answer:"
+                " it names the controller that is to move this broker's leaderships; a second"
+                " signal ends the broker at once"
+            )
 
     def _died(self, process: Process) -> None:
         self.network.process_died(process)
@@ -208,6 +237,9 @@ class StandaloneBroker:
                 self.log(f"halted: {reason}")
             case events.BrokerExited():
                 self.log("has ended")
+            case events.ZkSessionState(state=state):
+                self._session = SessionState(state)
+                self._say_what_shutdown_waits_for()
             case events.ThreadFailed(what=what, error=error):
                 self.log(f"{what}: {error}")
                 if what == "startup":

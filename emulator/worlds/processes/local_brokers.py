@@ -126,6 +126,7 @@ class LocalBroker(LoggedBroker):
         if self._child is None:
             return
         self.resume()  # SIGTERM waits for a process that is stopped
-        self._signal(signal.SIGTERM)
+        if not self.stopped:  # a second signal would end it at once
+            self._signal(signal.SIGTERM)
         if self._child.wait(GRACE_S) is None:
             self._child.kill()

@@ -116,9 +116,27 @@ def test_a_stop_while_zookeeper_is_gone_waits_for_it(brokers: Brokers) -> None:
     brokers.server.stop()
     brokers.by_id[stopping].terminate()
     assert brokers.by_id[stopping].exit_code(3) is None
+    assert "shutdown waits for ZooKeeper at" in brokers.by_id[stopping].log_text()
     brokers.server.launch()
     wait_until_ready(brokers.server.address)
     assert brokers.by_id[stopping].exit_code(60) == 0
+    brokers.by_id[stopping].launch()
+    brokers.until(lambda: brokers.metadata(stopping), lambda m: len(m.brokers) == 3)
+
+
+def test_a_second_signal_ends_a_broker_that_waits_for_zookeeper(brokers: Brokers) -> None:
+    stopping = next(n for n in (1, 2, 3) if n != brokers.controller())
+    brokers.server.stop()
+    brokers.by_id[stopping].terminate()
+    brokers.until(
+        brokers.by_id[stopping].log_text, lambda text: "a second signal ends the broker" in text
+    )
+    brokers.by_id[stopping].terminate()
+    assert brokers.by_id[stopping].exit_code(10) == 1
+    brokers.server.launch()
+    wait_until_ready(brokers.server.address)
+    others = next(n for n in (1, 2, 3) if n != stopping)
+    brokers.until(lambda: brokers.metadata(others), lambda m: len(m.brokers) == 2)
     brokers.by_id[stopping].launch()
     brokers.until(lambda: brokers.metadata(stopping), lambda m: len(m.brokers) == 3)
 

@@ -1,0 +1,40 @@
+// The Java client: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`. Its defaults, but
+// for idempotence, which is the default from 3.0 on.
+
+import java.time.Duration;
+import java.util.List;
+import java.util.Properties;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.producer.KafkaProducer;
+import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.serialization.StringDeserializer;
+import org.apache.kafka.common.serialization.StringSerializer;
+
+public class Client {
+    public static void main(String[] words) throws Exception {
+        Properties settings = new Properties();
+        settings.put("bootstrap.servers", words[1]);
+        if (words[0].equals("produce")) {
+            settings.put("enable.idempotence", "true");
+            var text = new StringSerializer();
+            try (var producer = new KafkaProducer<String, String>(settings, text, text)) {
+                for (int n = 0; n < Integer.parseInt(words[3]); n++) {
+                    producer.send(new ProducerRecord<>(words[2], Integer.toString(n))).get();
+                    System.out.println(n);
+                }
+            }
+            return;
+        }
+        settings.put("group.id", "group-" + words[2]);
+        settings.put("auto.offset.reset", "earliest");
+        var text = new StringDeserializer();
+        try (var consumer = new KafkaConsumer<String, String>(settings, text, text)) {
+            consumer.subscribe(List.of(words[2]));
+            while (true) {
+                for (var record : consumer.poll(Duration.ofMillis(200))) {
+                    System.out.println(record.value());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,20 @@
+"""kafka-python with its defaults: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`."""
+
+import sys
+
+import kafka
+
+mode, bootstrap, topic, *rest = sys.argv[1:]
+if mode == "produce":
+    producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
+    for n in range(int(rest[0])):
+        producer.send(topic, b"%d" % n).get(60)
+        print(n, flush=True)
+    producer.close()
+else:
+    consumer = kafka.KafkaConsumer(
+        bootstrap_servers=bootstrap, group_id=f"group-{topic}", auto_offset_reset="earliest"
+    )
+    consumer.subscribe([topic])
+    for record in consumer:
+        print(record.value.decode(), flush=True)
