@@ -21,7 +21,8 @@ from emulator.cli.parts.options import (
     read_duration,
     read_seed,
 )
-from emulator.cli.parts.progress import ProgressLine, counted
+from emulator.cli.parts.progress import ProgressLine
+from emulator.scenario.units import counted
 from emulator.scenario.version import read_version
 from emulator.search.fuzz.fuzz import FuzzTally, trials
 from emulator.search.fuzz.repro import keep, replay_command

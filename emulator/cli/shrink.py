@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from emulator.cli.parts.options import OneObject, Width, interrupt_on_signals, print_json
-from emulator.cli.parts.progress import ProgressLine, counted
+from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import (
     headline,
     print_broken,
@@ -17,6 +17,7 @@ from emulator.cli.parts.schedules import (
     schedule_json,
     write_schedule,
 )
+from emulator.scenario.units import counted
 from emulator.search.schedules.schedule import Schedule, read_schedule
 from emulator.search.schedules.search import broken_of
 from emulator.search.schedules.shrink import Shrinking

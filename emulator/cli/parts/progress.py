@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from emulator.runs.summary import Progress as RunProgress
+from emulator.scenario.units import counted
 
 REDRAW_EVERY_S, PLAIN_EVERY_S = 0.2, 5.0
 
@@ -103,8 +104,3 @@ def describe_run(progress: RunProgress) -> str:
             counted(progress.conflicts, "conflict"),
         )
     )
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 conflict`, `2 conflicts`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -30,7 +30,7 @@ from emulator.view.live.zookeeper_view import SeenPartition, leader_name
 
 REFRESH_S = 0.5
 FILTERS = ("all", "under-replicated", "views differ")
-_COLUMNS = ("partition", "leader", "epoch", "replicas", "ISR", "zkVersion", "ctrl epoch")
+_COLUMNS = ("partition", "leader", "epoch", "replicas", "ISR", "zkVersion")
 _NONE_SHOWN = {
     "all": "no topic has a partition",
     "under-replicated": "no partition is under-replicated (f: next filter)",
@@ -110,7 +110,7 @@ class Top(App[None]):
         self.query_one("#brokers", Static).update("\n".join(lines) or "no broker is registered")
         # A broker more, or another choice of partitions, needs another table; else cells change.
         table: DataTable[str] = self.query_one(DataTable)
-        columns = (*_COLUMNS, "controller", *(f"b{broker}" for broker in look.seen.brokers))
+        columns = (*_COLUMNS, "ctrl", *(f"b{broker}" for broker in look.seen.brokers))
         rows = {one.name: self._row(one) for one in self._chosen()}
         if columns == self._columns and list(rows) == list(self._rows):
             for name, row in rows.items():
@@ -151,15 +151,14 @@ class Top(App[None]):
             cached = (metadata or {}).get(one.name)
             cells.append(cell(cached, state, known=metadata is not None))
         if state is None:
-            return (one.name, "none", "", ids(one.replicas), "", "", "", *cells)
-        numbers = (state.zk_version, state.controller_epoch)
+            return (one.name, "none", "", ids(one.replicas), "", "", *cells)
         return (
             one.name,
             leader_name(state.leader),
             str(state.leader_epoch),
             ids(one.replicas),
             ids(state.isr),
-            *map(str, numbers),
+            str(state.zk_version),
             *cells,
         )
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from emulator.scenario.units import counted
 from emulator.view.event_text import ids
 from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
 
@@ -47,9 +48,10 @@ def headline(look: Look) -> str:
     words = [
         f"{look.zookeeper}{'' if look.connected else ' (not connected)'}",
         f"{who}, epoch {UNKNOWN if seen.controller_epoch is None else seen.controller_epoch}",
-        f"{len(seen.brokers)} brokers",
-        f"{len(seen.partitions)} partitions, {short} under-replicated, {offline} offline",
-        f"{len(seen.notifications)} notifications pending",
+        f"{counted(len(seen.brokers), 'broker')}",
+        f"{counted(len(seen.partitions), 'partition')}, {short} under-replicated,"
+        f" {offline} offline",
+        f"{counted(len(seen.notifications), 'notification')} pending",
         f"conflicts/s {conflicts}",
     ]
     words += [f"deleting {', '.join(seen.deleting)}"] * bool(seen.deleting)
