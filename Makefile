@@ -19,7 +19,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
-        test-slow-alone test-spark test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
+        test-slow-alone test-spark test-fuzz test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
         check-house format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
 
 help: ## This list
@@ -77,6 +77,10 @@ test-slow-alone: setup
 
 test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark tests/bench $(ARGS) $(OR_NONE)
+
+# Fresh seeds, other ones each time: a failure is reduced and kept below .venv/fuzz.
+test-fuzz: setup ## Play fresh random worlds for 100 s, each version in turn
+	.venv/bin/isr fuzz --every-version --time 100s --jobs $(JOBS) --shrink --out .venv/fuzz $(ARGS)
 
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)

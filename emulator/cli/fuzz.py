@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -22,12 +23,15 @@ from emulator.cli.parts.options import (
     read_seed,
 )
 from emulator.cli.parts.progress import ProgressLine
+from emulator.scenario.errors import UserError
 from emulator.scenario.units import counted
-from emulator.scenario.version import read_version
-from emulator.search.fuzz.fuzz import FuzzTally, trials
-from emulator.search.fuzz.repro import keep, replay_command
+from emulator.scenario.version import VersionOptions, read_version
+from emulator.search.fuzz.campaign import Campaign
+from emulator.search.fuzz.fuzz import FuzzTally, every_version, trials
+from emulator.search.fuzz.repro import keep, repeated, replay_command
 from emulator.search.fuzz.self_check import SelfCheck, run_self_checks
 from emulator.search.fuzz.trial import Keep
+from emulator.search.fuzz.worlds import AS_USUAL
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 FAILURES_SHOWN = 6
@@ -55,6 +59,24 @@ def command(
     small: Annotated[
         bool, typer.Option("--shrink", help="Reduce the failing world to a minimal one.")
     ] = False,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--every-version", help="Each profile and each propagation that it has, in turn."
+        ),
+    ] = False,
+    forever: Annotated[
+        bool,
+        typer.Option("--forever", help="No limit; needs --state, and goes on after failures."),
+    ] = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Write each trial to DIR and go on from there the next time; failing runs and"
+            " a page of findings are kept in it too.",
+        ),
+    ] = None,
     parquet: Annotated[
         Path | None,
         typer.Option(metavar="DIR", help="Add every trace to this data set (isr analyze)."),
@@ -71,29 +93,37 @@ def command(
 
     \b
       isr fuzz --runs 20 --seed 1
+      isr fuzz --every-version --forever --jobs 4 --state fuzzing
 
     Exit codes: 0 no failure; 1 a failure, or a self-check missed its hazard; 2 interrupted.
     """
     first = read_seed(seed)
-    chosen = chosen_version(profile, guard, propagation)
-    read_version({}, chosen)
+    versions = _versions(chosen_version(profile, guard, propagation), every=every)
+    if forever and (state is None or runs is not None or for_time is not None):
+        raise UserError("--forever needs --state, and has no --runs and no --time")
+    campaign = None if state is None else Campaign(state, first, small=small)
+    first = first if campaign is None else campaign.next_seed
     counts = FuzzTally()
-    number = runs if runs is not None or for_time is not None else 100
+    number = runs if forever or runs is not None or for_time is not None else 100
     seconds = None if for_time is None else read_duration(f"--time {for_time}", for_time) / 1e6
     record: Keep | None = None
     if parquet is not None:
         from emulator.analysis.sweep.recording import keep_random
 
-        record = partial(keep_random, parquet, chosen)
+        record = partial(keep_random, parquet)
     of = "" if runs is None else f" of {runs}"
     broken_off = False
     checks: tuple[SelfCheck, ...] = ()
     try:
-        with interrupt_on_signals(), ProgressLine(total=runs) as line:
+        with interrupt_on_signals(), campaign or nullcontext(), ProgressLine(total=runs) as line:
             print(f"seeds from {first:#x}", file=sys.stderr, flush=True)
             checks = run_self_checks()
-            for trial in trials(first, number, seconds, jobs, chosen, record):
+            if campaign is not None:
+                campaign.keep_missing()
+            for trial in trials(first, number, seconds, jobs, versions, record):
                 counts.take(trial)
+                if campaign is not None:
+                    campaign.record(trial)
                 line.update(
                     lambda: (
                         f"{counts.trials}{of} seeds, "
@@ -103,25 +133,42 @@ def command(
                     ),
                     counts.trials,
                 )
-                if trial.ours and not keep_going:
+                if trial.ours and not (keep_going or forever):
                     break
     except KeyboardInterrupt:
         broken_off = True
-    repro = keep(counts.failed[0], out, chosen, small=small) if counts.failed else None
+    repro = None
+    if counts.failed:
+        failed = counts.failed[0]
+        repro = campaign.directory_of(failed) if campaign else keep(failed, out, small=small)
     if as_json:
         print_json({**_json(counts, first, repro, broken_off=broken_off), "self_checks": checks})
     else:
-        for one in checks:
-            if one.missed:
-                typer.echo(
-                    f"self-check {one.name} FAILED: {', '.join(one.missed)} held; the checkers"
-                )
-                typer.echo("  miss known hazards, so the results below prove nothing")
-            else:
-                typer.echo(f"self-check {one.name} passed: {', '.join(one.breaks)} violated")
+        _report_self_checks(checks)
         _report(counts, repro, broken_off=broken_off)
+        if campaign is not None:
+            seeds = counted(campaign.totals.trials, "seed")
+            failures = len(campaign.totals.failed)
+            typer.echo(f"state          {campaign.path}: {seeds} in all, {failures} failed")
     blind = any(one.missed for one in checks)
     raise typer.Exit(FAILED if counts.failed or blind else UNKNOWN if broken_off else CLEAN)
+
+
+def _versions(chosen: VersionOptions, *, every: bool) -> tuple[VersionOptions, ...]:
+    """What the worlds run. UserError."""
+    read_version({}, chosen)
+    if every and chosen != AS_USUAL:
+        raise UserError("--every-version: leave out --profile, --guard and --propagation")
+    return every_version() if every else (chosen,)
+
+
+def _report_self_checks(checks: tuple[SelfCheck, ...]) -> None:
+    for one in checks:
+        if one.missed:
+            typer.echo(f"self-check {one.name} FAILED: {', '.join(one.missed)} held; the checkers")
+            typer.echo("  miss known hazards, so the results below prove nothing")
+        else:
+            typer.echo(f"self-check {one.name} passed: {', '.join(one.breaks)} violated")
 
 
 def _report(counts: FuzzTally, repro: Path | None, *, broken_off: bool) -> None:
@@ -132,7 +179,7 @@ def _report(counts: FuzzTally, repro: Path | None, *, broken_off: bool) -> None:
     )
     for name, count in sorted(counts.hazards.items()):
         typer.echo(f"{name}: {counted(count, 'seed')}, such as {counts.examples[name]:#x}")
-    if repro is None:
+    if not counts.failed:
         typer.echo("no failure")
         return
     typer.echo(f"{len(counts.failed)} failed: {', '.join(f'{t.seed:#x}' for t in counts.failed)}")
@@ -143,9 +190,11 @@ def _report(counts: FuzzTally, repro: Path | None, *, broken_off: bool) -> None:
         typer.echo(f"  {failure.invariant}{f' ({where})' if where else ''}: {failure.text}")
     if len(trial.ours) > FAILURES_SHOWN:
         typer.echo(f"  and {len(trial.ours) - FAILURES_SHOWN} more")
-    typer.echo(f"run directory  {repro}")
+    typer.echo(f"the whole      {repeated(trial)}")
+    typer.echo(f"run directory  {repro or 'none: interrupted before it was written'}")
     typer.echo(f"seed           {trial.seed:#x}")
-    typer.echo(f"repeat it      {replay_command(repro, trial.seed)}")
+    if repro is not None:
+        typer.echo(f"repeat it      {replay_command(repro, trial.seed)}")
 
 
 def _json(

@@ -63,7 +63,7 @@ def measure(played: Played, state: TraceState) -> Measured:
         effective_us=propagation.leader_us,
         controller_us=propagation.controller_us,
         metadata_us=propagation.metadata_us,
-        produce_us=state.answers.took_us,
+        produce_us=state.answers.took_us.tolist(),
         stale_us=state.staleness.sum_of_all_us,
         stale_us_max=state.staleness.longest_of_all_us,
         no_answer_us=state.answers.gap_us_max,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal, Protocol, Self
@@ -23,18 +23,23 @@ from emulator.kernel.scheduler import Kernel
 from emulator.runs import play as playing
 from emulator.runs.broken import Broken, explain
 from emulator.runs.play import SIMULATED, Outcome, PlayOptions, Run, World, make_world
-from emulator.runs.run_directory import RunDirectory
+from emulator.runs.run_directory import TRACE, RunDirectory
 from emulator.runs.summary import Progress, RunFacts, Summary, as_json, summarize
-from emulator.scenario.expectations.base import Judge
+from emulator.scenario.expectations.base import Judge, checks
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import switch_words
 from emulator.trace.events import AnyEvent
+from emulator.trace.on_disk import EventsOnDisk
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.trace.state import TraceState
 
 PROGRESS_EVERY_S = 0.1
+EVENTS_KEPT_MAX = 100_000
+"""A run in virtual time that is written and has more events keeps none of them in memory: these
+are some 30 MB, and a run of hours has hundreds of times as many."""
+
 OnProgress = Callable[[Progress], None]
 Listening = Literal["everything", "invariants", "nothing"]
 """Who listens: state, invariants and expectations; the invariants alone; or nobody."""
@@ -72,7 +77,7 @@ class Played(msgspec.Struct, frozen=True):
     """A run that is over. `directory`: where it is kept (None: in memory only). `lacking`: what had
     not come about by the end, where liveness was judged."""
 
-    events: list[AnyEvent]
+    events: Sequence[AnyEvent]
     summary: Summary
     directory: Path | None = None
     lacking: tuple[Broken, ...] = ()
@@ -88,11 +93,18 @@ class RunListeners:
     """
 
     def __init__(
-        self, scenario: Scenario, *, hearing: Listening = "everything", liveness: bool = False
+        self,
+        scenario: Scenario,
+        *,
+        hearing: Listening = "everything",
+        liveness: bool = False,
+        kept_max: int | None = None,
     ) -> None:
-        self.sink = Sink()
+        self.sink = Sink(kept_max)
         settings = {**scenario.running().values, **scenario.settings}
-        self.state = TraceState([boot.broker for boot in scenario.boots], settings)
+        levels = any(checks()[one.check].reads_levels for one in scenario.expectations)
+        brokers = [boot.broker for boot in scenario.boots]
+        self.state = TraceState(brokers, settings, level_histories=levels)
         self.judge = Judge(scenario.expectations, self.state)
         shared = self.state if hearing == "everything" else None
         self.monitor = Monitor(shared, liveness=liveness)
@@ -105,7 +117,7 @@ class RunListeners:
             self.sink.listen(self.judge)
 
     @property
-    def events(self) -> list[AnyEvent]:
+    def events(self) -> Sequence[AnyEvent]:
         """All that happened so far."""
         return self.sink.events
 
@@ -146,7 +158,9 @@ class WrittenRun(RunListeners):
     def __init__(
         self, request: Request, on_progress: OnProgress | None = None, *, liveness: bool = False
     ) -> None:
-        super().__init__(request.scenario, liveness=liveness)
+        # A live cluster's world reads the events that it has emitted.
+        kept_max = EVENTS_KEPT_MAX if request.zookeeper == SIMULATED else None
+        super().__init__(request.scenario, liveness=liveness, kept_max=kept_max)
         self.request = request
         self.directory = RunDirectory.create(
             request.base, request.scenario.name, request.seed, datetime.now(UTC)
@@ -154,6 +168,13 @@ class WrittenRun(RunListeners):
         self._on_progress = on_progress
         self._progress_s = 0.0
         self._dataset: DatasetWriter | None = None
+
+    @property
+    def events(self) -> Sequence[AnyEvent]:
+        """All that happened and was handed to the operating system; of a long run, in the file."""
+        if self.sink.has_all:
+            return self.sink.events
+        return EventsOnDisk(self.directory.path / TRACE, self.sink.next_seq)
 
     def begin(self) -> None:
         """Write the inputs of the run, and start to listen."""
@@ -298,7 +319,7 @@ class Session:
     @property
     def events(self) -> list[AnyEvent]:
         """All that happened so far."""
-        return self.listeners.events
+        return self.listeners.sink.events
 
     @property
     def now_us(self) -> int:

@@ -1,6 +1,8 @@
 """Where events go: kept in memory, handed to listeners, written as lines.
 
-The sink numbers events; their order is the order of the trace. A listener (an invariant, a metric,
+The sink numbers events; their order is the order of the trace. It keeps them all, or, where they
+are written to a file, up to a limit: a longer run has its events there alone.
+A listener (an invariant, a metric,
 a progress line) sees each event once, right after it happened. A file is written line by line, so
 that what happened before a crash can be read up to the last line.
 """
@@ -16,10 +18,12 @@ Listener = Callable[[Any], None]
 class Sink:
     """A trace in the making."""
 
-    __slots__ = ("_by_kind", "_listeners", "_open", "events", "next_seq")
+    __slots__ = ("_by_kind", "_listeners", "_open", "events", "kept_max", "next_seq")
 
-    def __init__(self) -> None:
+    def __init__(self, kept_max: int | None = None) -> None:
+        """`kept_max`: with more events than these, `events` begins again, empty."""
         self.events: list[Any] = []
+        self.kept_max = kept_max
         self.next_seq = 0
         self._listeners: list[Listener] = []
         self._by_kind: dict[type, tuple[Listener, ...]] = {}
@@ -36,6 +40,8 @@ class Sink:
         if not self._open:
             return
         self.events.append(event)
+        if self.kept_max is not None and len(self.events) > self.kept_max:
+            self.events.clear()
         self.next_seq += 1
         try:
             calls = self._by_kind[type(event)]
@@ -52,6 +58,11 @@ class Sink:
             calls += (listener,) if of_kind is None else of_kind(kind)
         self._by_kind[kind] = tuple(calls)
         return self._by_kind[kind]
+
+    @property
+    def has_all(self) -> bool:
+        """`events` has every event."""
+        return len(self.events) == self.next_seq
 
     def close(self) -> None:
         """Accept no more events: the world is shutting down."""

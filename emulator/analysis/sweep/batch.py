@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -81,7 +81,7 @@ def violated_runs(base: Path) -> int:
     return violated
 
 
-def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, list[AnyEvent]]:
+def _play(scenario: LoadedScenario, seed: int) -> tuple[RunEnded, Sequence[AnyEvent]]:
     """Play one run. An internal error becomes this run's outcome; the sweep continues."""
     request = Request(scenario=scenario, seed=seed)
     try:

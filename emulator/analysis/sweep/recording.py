@@ -19,7 +19,6 @@ from emulator.runs.play import SIMULATED
 from emulator.runs.session import DatasetWriter, Played, Request
 from emulator.runs.summary import Summary
 from emulator.scenario.schema import Scenario
-from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.repro import repeated
 from emulator.search.fuzz.trial import ENDLESS, EXCEPTION, PlayedTrial
 from emulator.trace.rows import RunBegan
@@ -62,12 +61,12 @@ def key_of(scenario: Scenario, run: str) -> RunKey:
     return RunKey(scenario.name, scenario.profile, rows.propagation_of(scenario), run)
 
 
-def keep_random(base: Path, chosen: VersionOptions, played: PlayedTrial) -> None:
+def keep_random(base: Path, played: PlayedTrial) -> None:
     """Write a random world of `isr fuzz` under its seed; a world that did not load has no run."""
     scenario, trial = played.scenario, played.trial
     if scenario is None:
         return
-    first = rows.began(scenario, trial.seed, replay=repeated(trial.seed, chosen))
+    first = rows.began(scenario, trial.seed, replay=repeated(trial))
     cut_short = any(one.invariant in (ENDLESS, EXCEPTION) for one in trial.failures)
     last = rows.ended_with(trial.failures, trial.virtual_us, cut_short=cut_short)
     write_run(base, key_of(scenario, f"{trial.seed:#x}"), first, played.events, last)

@@ -13,6 +13,7 @@ from emulator.runs.broken import Broken
 from emulator.runs.session import Played
 from emulator.runs.summary import Summary
 from emulator.trace.events import AnyEvent
+from emulator.trace.on_disk import EventsOnDisk
 from emulator.view.event_text import seconds
 
 EXIT_CODES = {"held": 0, "not held": 1, "unknown": 2}
@@ -23,7 +24,11 @@ def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> 
     """Print the report; with `quiet` only from the expectations on."""
     summary = performed.summary
     if not quiet:
-        if performed.events:
+        if isinstance(performed.events, EventsOnDisk):
+            # Lanes are drawn from all events at once, more than are to be in memory.
+            shown = f"isr show {escape(summary.run_directory)}"
+            console.print(f"lanes          {len(performed.events):,} events: {shown}")
+        elif performed.events:
             from emulator.view.lanes import render_lanes
 
             console.print(render_lanes(performed.events))

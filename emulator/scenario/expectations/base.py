@@ -38,6 +38,9 @@ class Check:
     forms: ClassVar[tuple[str, ...]]
     words: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """The words that a slot of the forms can hold, where its kind is the check's own."""
+    reads_levels: ClassVar[bool] = False
+    """It asks for earlier log end offsets and high watermarks (`water_levels`), which are kept only
+    where some check does."""
 
     def __init__(self, arguments: Mapping[str, object], state: TraceState) -> None:
         self.state = state

@@ -20,6 +20,7 @@ class HwDoesNotAdvance(Check):
         # As in run directories of before 2026-11.
         "hw of {partition} stands still for at least {us:duration} while records arrive",
     )
+    reads_levels = True
     partition: TopicPartition
     us: int
 

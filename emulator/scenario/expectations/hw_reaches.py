@@ -21,6 +21,7 @@ class HwReaches(Check):
             "{bound} {us:duration} after broker {first:broker}"
         ),
     )
+    reads_levels = True
     words = {"bound": ("at least", "at most")}
     partition: TopicPartition
     offset: int

@@ -15,6 +15,7 @@ class IsrKeeps(Check):
     """A follower that lags, and stays."""
 
     forms = ("isr of {partition} keeps {broker} although it is behind for at least {us:duration}",)
+    reads_levels = True
     partition: TopicPartition
     broker: int
     us: int

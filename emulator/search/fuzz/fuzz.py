@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count, islice, takewhile
 
+from emulator.kafka.profiles.base import profiles
 from emulator.runs.forks import in_order
 from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.trial import Keep, Trial, try_seed
@@ -49,14 +50,28 @@ def trials(
     runs: int | None,
     seconds: float | None,
     jobs: int,
-    chosen: VersionOptions = AS_USUAL,
+    versions: Sequence[VersionOptions] = (AS_USUAL,),
     keep: Keep | None = None,
 ) -> Iterator[Trial]:
-    """Try seed after seed from `first`: at most `runs`, for at most `seconds`. `keep` is given each
-    as it was played, in the process that played it."""
+    """Try seed after seed from `first`: at most `runs`, for at most `seconds`. Each has one of the
+    versions, which depends on the seed alone. `keep` is given each as it was played, in the process
+    that played it."""
+
+    def tried(seed: int) -> Trial:
+        return try_seed(seed, versions[seed % len(versions)], keep)
+
     ends_s = math.inf if seconds is None else time.monotonic() + seconds
     seeds = takewhile(lambda _: time.monotonic() <= ends_s, islice(count(first), runs))
     if jobs == 1:
-        yield from (try_seed(seed, chosen, keep) for seed in seeds)
+        yield from map(tried, seeds)
     else:
-        yield from in_order(seeds, lambda seed: try_seed(seed, chosen, keep), jobs)
+        yield from in_order(seeds, tried, jobs)
+
+
+def every_version() -> tuple[VersionOptions, ...]:
+    """Each profile, with each propagation that it has."""
+    return tuple(
+        VersionOptions(name, propagation=propagation)
+        for name, profile in profiles().items()
+        for propagation in profile.propagations
+    )

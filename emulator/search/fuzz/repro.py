@@ -16,20 +16,17 @@ from emulator.runs.run_directory import SCENARIO, RunDirectory
 from emulator.runs.session import PlayFailed, Request, play_run
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
-from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.shrink import shrink
 from emulator.search.fuzz.trial import ENDLESS, Trial
-from emulator.search.fuzz.worlds import AS_USUAL, draw_world
+from emulator.search.fuzz.worlds import draw_world
 
 NAME = "fuzz"
 
 
-def keep(
-    trial: Trial, base: Path, chosen: VersionOptions = AS_USUAL, *, small: bool = False
-) -> Path:
+def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
     """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
     fails without."""
-    text = draw_world(trial.seed, chosen)
+    text = draw_world(trial.seed, trial.chosen)
     if small:
         text = shrink(text, trial.seed)
     if any(failure.invariant == ENDLESS for failure in trial.failures):
@@ -43,7 +40,7 @@ def keep(
         seed=trial.seed,
         zookeeper=SIMULATED,
         base=base,
-        repeat=repeated(trial.seed, chosen),
+        repeat=repeated(trial),
     )
     try:
         directory = play_run(request).directory
@@ -53,9 +50,10 @@ def keep(
         return (failed.traceback_file or base).parent
 
 
-def repeated(seed: int, chosen: VersionOptions) -> str:
+def repeated(trial: Trial) -> str:
     """The command that tries this seed again."""
-    return shlex.join(["isr", "fuzz", "--seed", f"{seed:#x}", "--runs", "1", *chosen.words()])
+    words = ["isr", "fuzz", "--seed", f"{trial.seed:#x}", "--runs", "1", *trial.chosen.words()]
+    return shlex.join(words)
 
 
 def _only_described(text: str, seed: int, base: Path) -> Path:

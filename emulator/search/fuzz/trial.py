@@ -41,7 +41,8 @@ class Endless(Exception):
 
 class Trial(msgspec.Struct, frozen=True):
     """The result of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
-    `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one."""
+    `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one.
+    `chosen`: the version that its world was drawn for."""
 
     seed: int
     failures: tuple[Broken, ...]
@@ -49,6 +50,7 @@ class Trial(msgspec.Struct, frozen=True):
     virtual_us: int
     wall_ms: int
     digest: str = ""
+    chosen: VersionOptions = AS_USUAL
 
     @property
     def ours(self) -> tuple[Broken, ...]:
@@ -71,7 +73,7 @@ def try_seed(
     seed: int, chosen: VersionOptions = AS_USUAL, keep: Keep | None = None, *, digest: bool = False
 ) -> Trial:
     """Draw a world and play it; `keep` is given what was played."""
-    return try_world(draw_world(seed, chosen), seed, keep, digest=digest)
+    return try_world(draw_world(seed, chosen), seed, keep, digest=digest, chosen=chosen)
 
 
 def try_world(
@@ -81,6 +83,7 @@ def try_world(
     *,
     digest: bool = False,
     healed_at_us: int | None = None,
+    chosen: VersionOptions = AS_USUAL,
 ) -> Trial:
     """Play a world's scenario under a seed. `healed_at_us`: from when on it may end as soon as it
     has converged; of a world that was drawn, that is known."""
@@ -111,6 +114,7 @@ def try_world(
         events[-1].t if events else 0,
         int((time.monotonic() - began) * 1000),
         digest_of(events) if digest else "",
+        chosen,
     )
     if keep is not None:
         keep(PlayedTrial(trial, scenario, events))

@@ -82,10 +82,16 @@ class CoreState:
 
 
 class TraceState(CoreState):
-    """All parts of one run. `settings` are the cluster's, `brokers` those that boot."""
+    """All parts of one run. `settings` are the cluster's, `brokers` those that boot. Without
+    `level_histories` a replica's earlier log end offsets and high watermarks are forgotten: they
+    are the one thing here that grows with every record."""
 
     def __init__(
-        self, brokers: Iterable[int] = (), settings: Mapping[str, str] | None = None
+        self,
+        brokers: Iterable[int] = (),
+        settings: Mapping[str, str] | None = None,
+        *,
+        level_histories: bool = True,
     ) -> None:
         self.processes = Processes()
         super().__init__(self.processes)
@@ -93,7 +99,7 @@ class TraceState(CoreState):
         self.gauges = Gauges(self.partitions, settings or {})
         self.isr_updates = IsrUpdates()
         self.notifications = Notifications()
-        self.water_levels = WaterLevels(self.processes)
+        self.water_levels = WaterLevels(self.processes, histories=level_histories)
         self.records = Records(self.logs, self.partitions)
         self.answers = Answers()
         self.fetches = Fetches(self.logs, self.replicas, self.processes)

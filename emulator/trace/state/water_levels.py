@@ -47,9 +47,10 @@ class HwLag(msgspec.Struct, frozen=True):
 
 
 class WaterLevels:
-    """All replicas' levels."""
+    """All replicas' levels; without `histories` only the last of each."""
 
-    def __init__(self, processes: Processes) -> None:
+    def __init__(self, processes: Processes, *, histories: bool = True) -> None:
+        self._histories = histories
         self.levels: dict[TopicPartition, dict[int, list[Level]]] = {}
         self.leaderships: dict[TopicPartition, list[Leadership]] = {}
         processes.listen_to_losses(self._lose)
@@ -59,7 +60,11 @@ class WaterLevels:
             levels = self.levels[name][broker]
         except KeyError:
             levels = self.levels.setdefault(name, {}).setdefault(broker, [])
-        levels.append(Level(t_us, leo, hw if hw is not None else levels[-1].hw if levels else 0))
+        level = Level(t_us, leo, hw if hw is not None else levels[-1].hw if levels else 0)
+        if levels and not self._histories:
+            levels[0] = level
+        else:
+            levels.append(level)
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         self._rise(event.partition, event.broker, event.t, event.leo, None)

@@ -184,5 +184,5 @@ def test_answers_are_measured_from_the_hand_over_and_gaps_between_them() -> None
     for t, handed_over, result in ((2, 1, "ok"), (9, 3, "MSG_TIMED_OUT"), (10, 4, "ok")):
         facts = "p", ORDERS, "all", result, 0, 1, handed_over * SECOND
         found.on_records_produced(e.RecordsProduced(0, t * SECOND, 0, "", -1, *facts))
-    assert found.took_us == [1 * SECOND, 6 * SECOND]
+    assert list(found.took_us) == [1 * SECOND, 6 * SECOND]
     assert found.gap_us_max == 8 * SECOND
