@@ -169,9 +169,13 @@ class Top(App[None]):
         if partition is None:
             detail.update("" if self._rows else _NONE_SHOWN[FILTERS[self._filter]])
             return
-        lines = [f"{partition.name}   ZooKeeper: {state_words(partition.state)}"]
-        for whose, state, text in views(self._look, partition):
-            words = state_words(state) if text != UNKNOWN else "unknown"
+        state = partition.state
+        written = (
+            "" if state is None else f"   written in controller epoch {state.controller_epoch}"
+        )
+        lines = [f"{partition.name}   ZooKeeper: {state_words(state)}{written}"]
+        for whose, known, text in views(self._look, partition):
+            words = state_words(known) if text != UNKNOWN else "unknown"
             lines.append(f"  {whose:<13} {words}{'' if text in (SAME, UNKNOWN) else '   differs'}")
         for name, about in self._look.seen.notifications.items():
             if partition.name in about:

@@ -48,9 +48,9 @@ def headline(look: Look) -> str:
     words = [
         f"{look.zookeeper}{'' if look.connected else ' (not connected)'}",
         f"{who}, epoch {UNKNOWN if seen.controller_epoch is None else seen.controller_epoch}",
-        f"{counted(len(seen.brokers), 'broker')}",
-        f"{counted(len(seen.partitions), 'partition')}, {short} under-replicated,"
-        f" {offline} offline",
+        counted(len(seen.brokers), "broker"),
+        counted(len(seen.partitions), "partition"),
+        f"{short} under-replicated, {offline} offline",
         f"{counted(len(seen.notifications), 'notification')} pending",
         f"conflicts/s {conflicts}",
     ]
