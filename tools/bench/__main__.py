@@ -34,6 +34,8 @@ class Measurement(NamedTuple):
     tiny: Callable[[], list[Figure]]
 
 
+TINY_EVENTS = 10_000
+
 # The brokers come first: memory that was used before would be used again, and not be counted.
 MEASUREMENTS = {
     "brokers": Measurement(many_brokers.figures, lambda: many_brokers.figures(5)),
@@ -56,19 +58,22 @@ MEASUREMENTS = {
         large_cluster.growth_figures, lambda: large_cluster.growth_figures(4, (12,))
     ),
     "report": Measurement(
-        many_runs.report_figures, lambda: many_runs.report_figures(20_000, turns=1)
+        many_runs.report_figures, lambda: many_runs.report_figures(TINY_EVENTS, turns=1)
     ),
     "tables": Measurement(
-        many_runs.table_figures, lambda: many_runs.table_figures(20_000, turns=1)
+        many_runs.table_figures,
+        # One whose query is compiled, and one whose query is interpreted.
+        lambda: many_runs.table_figures(TINY_EVENTS, turns=1, only=("hw_lag", "isr_churn")),
     ),
     "sweep": Measurement(many_runs.sweep_figures, lambda: many_runs.sweep_figures(2 * BATCH_RUNS)),
     "skew": Measurement(many_runs.skew_figures, lambda: many_runs.skew_figures(10)),
     "millions": Measurement(
-        many_runs.growth_figures, lambda: many_runs.growth_figures((20_000, 40_000))
+        many_runs.growth_figures,
+        lambda: many_runs.growth_figures((TINY_EVENTS, 2 * TINY_EVENTS)),
     ),
     "fifty": Measurement(
         lambda: many_runs.growth_figures(many_runs.FAR),
-        lambda: many_runs.growth_figures((20_000,)),
+        lambda: many_runs.growth_figures((TINY_EVENTS,)),
     ),
     "searching": Measurement(searching.pure_figures, lambda: searching.pure_figures(50)),
     "schedules": Measurement(searching.cluster_figures, lambda: searching.cluster_figures(20)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -56,9 +56,13 @@ def report_figures(events: int = EVENTS, turns: int = REPORTS) -> list[Figure]:
         return _report(base, scope, turns)
 
 
-def table_figures(events: int = EVENTS, turns: int = TURNS) -> list[Figure]:
+def table_figures(
+    events: int = EVENTS, turns: int = TURNS, only: Collection[str] = ()
+) -> list[Figure]:
+    """Of all tables, or `only` these."""
+    specs = {name: one for name, one in aggregations().items() if not only or name in only}
     with _data(events) as (base, scope):
-        return list(_each(base, scope, turns))
+        return list(_each(base, scope, turns, specs))
 
 
 def sweep_figures(runs: int = SWEPT) -> list[Figure]:
@@ -207,7 +211,7 @@ def _report(base: Path, scope: str, turns: int) -> list[Figure]:
     ]
 
 
-def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
+def _each(base: Path, scope: str, turns: int, specs: Mapping[str, Aggregation]) -> Iterator[Figure]:
     """Each table from the kept rows, in turns with a bare scan of the files with one groupBy."""
     dataset = open_dataset(base)
     spark = _started(dataset.rows)
@@ -219,7 +223,7 @@ def _each(base: Path, scope: str, turns: int) -> Iterator[Figure]:
     plain().toArrow()
     with cached_rows(spark, dataset) as all_rows:
         event_counts(all_rows), rare_rows(all_rows), history(all_rows)
-        for name, one in aggregations().items():
+        for name, one in specs.items():
             with nullcontext() if one.of_many else many_queries(spark):
                 both = [_turn(plain, one, all_rows) for _ in range(turns)]
             bare = median(scan for scan, _ in both)
