@@ -40,6 +40,8 @@ ONCE_WITHOUT_A_NAME = [
     (0xB9532267, "2.7", "rpc", "own AlterIsr write"),
     (0x2026212A, "0.9.0", "zk", "KAFKA-4485"),
     (0x2026D125, "3.3", "zk", "unanswered ISR write"),
+    (0x20273000, "1.0", "zk", "KAFKA-6082-epochs"),
+    (0x20274015, "1.1", "zk", "lossy restart"),
 ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.invariants.base import Violation
+from emulator.invariants.base import Violation, invariants
 from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.controller import ATOMIC_ELECTION
 from emulator.trace import events as e
@@ -34,9 +34,11 @@ class EpochOfAnother(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The last broker that raised the epoch did so while /controller named another one."""
+        """The last broker that raised the epoch did so while /controller named another one; up to
+        the violation, or, where something has not come about, to the end."""
         znodes, usurped = Znodes(), False
-        for event in events:
+        is_over = invariants()[violation.invariant].liveness
+        for event in events if is_over else events[: violation.facts[1] + 1]:
             if isinstance(event, e.ZkTransaction):
                 znodes.on_zk_transaction(event)
             elif isinstance(event, e.ControllerElected):

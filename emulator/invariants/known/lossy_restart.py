@@ -61,6 +61,7 @@ class _Losses:
         self._partition, self._state = partition, CoreState()
         self._crashed: set[int] = set()
         self._lossy_leaders: set[int] = set()
+        self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
         self.stopped: set[int] = set()
         self.gave_up = False
@@ -71,6 +72,7 @@ class _Losses:
         match event:
             case e.ActionApplied(do="crash", parameters=lost) if lost.lose not in ("", "nothing"):
                 self._crashed.add(event.broker)
+                self._lossy_machines.add(event.broker)
             case e.BecomesLeader(partition=at) | e.BecomesFollower(partition=at) if (
                 at == self._partition
             ):
@@ -79,19 +81,17 @@ class _Losses:
                 at == self._partition and reason.startswith(_UNEXPECTED)
             ):
                 # From KIP-461 (2.3) on the partition fails alone.
-                self._stop(event.broker, leader)
+                if leader in self._lossy_leaders:
+                    self.stopped.add(event.broker)
             case e.ThreadFailed(what="ReplicaFetcherThread", error=error) if error.startswith(
                 _UNEXPECTED
             ):
-                # Before, the thread ends with all that it fetched from this leader.
-                self._stop(event.broker, int(event.thread.rpartition("-")[2]))
+                # Before, the thread ends, and with it the fetching of partitions that lost nothing.
+                if int(event.thread.rpartition("-")[2]) in self._lossy_machines:
+                    self.stopped.add(event.broker)
             case e.RecordsAppended(partition=at) if at == self._partition:
                 if not self._lacks(event.broker):
                     self.short.discard(event.broker)
-
-    def _stop(self, broker: int, leader: int) -> None:
-        if leader in self._lossy_leaders:
-            self.stopped.add(broker)
 
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
         broker = event.broker

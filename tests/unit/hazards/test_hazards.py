@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from emulator.invariants.a_controller_is_there import NoController
@@ -384,6 +385,19 @@ def test_a_fetcher_that_ended_at_a_lossy_leaders_batch() -> None:
     )  # fmt: skip
     history.events.append(died)
     assert recognise(STAYS_OUT, history.events) == "lossy restart"
+
+
+def test_a_fetcher_that_ended_at_another_partition_of_a_lossy_leader() -> None:
+    history = History().started(1, 2, 3).elected().created()
+    history.tell(e.ActionApplied, 1, "crash", Parameters(lose="disk")).started(1)
+    history.tell(e.BecomesLeader, 1, ORDERS, 0, 0, 0)
+    died = e.ThreadFailed(
+        len(history.events), 99_000, 2, "ReplicaFetcherThread-0-1", -1, "ReplicaFetcherThread",
+        UNEXPECTED,
+    )  # fmt: skip
+    elsewhere = msgspec.structs.replace(died, thread="ReplicaFetcherThread-0-3")
+    assert recognise(STAYS_OUT, [*history.events, elsewhere]) == ""
+    assert recognise(STAYS_OUT, [*history.events, died]) == "lossy restart"
 
 
 def test_batches_that_no_crash_explains_are_our_fault() -> None:

@@ -13,6 +13,7 @@ from emulator.invariants.known.base import recognise
 from emulator.invariants.metadata_converges import ShowsAnother
 from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
+from emulator.invariants.the_controller_is_not_fenced import GreaterEpochObeyed
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, Offset, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
@@ -77,7 +78,10 @@ def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name
     history.tell(e.ControllerElected, 3, 3, 3)
     lacking = AnotherController(1, facts=(-1, 0), broker=2)
     assert recognise(lacking, history.events) == name
+    obeyed = GreaterEpochObeyed(3, 3, 2, 2, facts=(0, len(history.events) - 1), broker=1)
+    assert recognise(obeyed, history.events) == name
     assert recognise(lacking, history.elected(1, 4).events) == ""
+    assert recognise(obeyed, history.events) == name, "a later election does not undo it"
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7482"), ("2.1", "")])
