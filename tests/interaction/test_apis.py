@@ -13,6 +13,7 @@ from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
 from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.record_batch import batch_of
 from emulator.kafka.protocol.messages import (
     AlterConfigsRequest,
     AlterIsrPartition,
@@ -27,6 +28,7 @@ from emulator.kafka.protocol.messages import (
     InitProducerIdResponse,
     LeaderAndIsrRequest,
     ListOffsetsRequest,
+    ListOffsetsResponse,
     MetadataRequest,
     OffsetsForLeaderEpochRequest,
     ProducePartition,
@@ -82,6 +84,10 @@ def line_of(response: Any) -> str:
             return f"{error.name} session {session % BASE_MS} {named}".rstrip()
         case ProduceResponse(partitions=produced):
             return " ".join(f"{p.partition} {p.error.name}" for p in produced)
+        case ListOffsetsResponse(error=Errors.NONE, timestamp_ms=at_ms) if (
+            at_ms >= 0 or response.offset < 0
+        ):
+            return f"{response.error.name} {response.offset} of {at_ms}"
         case InitProducerIdResponse(error=Errors.NONE, producer_id=producer_id) as given:
             return f"producer {producer_id}, epoch {given.producer_epoch}"
     partitions = getattr(response, "partitions", None)
@@ -625,3 +631,19 @@ def test_a_block_that_another_broker_claims_first_is_not_used() -> None:
 def test_a_transactional_producer_is_refused() -> None:
     with Serving() as play:
         play >> request(InitProducerIdRequest("t")) << "answer: INVALID_REQUEST"
+
+
+# -- offsets by time -------------------------------------------------------------------------------
+
+
+def test_an_offset_by_time_is_that_of_the_first_committed_record_not_older() -> None:
+    """Ten records without contents are in the log before; two batches of clients follow."""
+    with Serving(state_of(isr=(1,))) as play:
+        for time_ms in (1000, 2000):
+            data = batch_of([(None, b"a"), (None, b"b")], time_ms)
+            wanted = ProducePartition(ORDERS_0, 2, len(data), data)
+            play.run(play.replicas.append_records(ProduceRequest(1, 0, (wanted,)), lambda _: None))
+        play.forget()
+        for time_ms, offset, at_ms in ((1000, 10, 1000), (1001, 12, 2000), (2001, -1, -1)):
+            query = ListOffsetsRequest(-1, ORDERS_0, -1, earliest=False, timestamp_ms=time_ms)
+            play >> request(query) << f"answer: NONE {offset} of {at_ms}"

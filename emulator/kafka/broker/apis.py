@@ -372,6 +372,9 @@ class KafkaApis:
         log = hosted.leader_log_or_error(request.current_leader_epoch)
         if isinstance(log, Errors):
             return ListOffsetsResponse(log, -1)
+        if request.timestamp_ms is not None:
+            offset, timestamp_ms = hosted.offset_for_time(request.timestamp_ms, log)
+            return ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch, timestamp_ms)
         # Where the log begins a leader always knows; where committed records end it may not yet.
         offset = log.log_start_offset
         if not request.earliest:

@@ -20,6 +20,7 @@ from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
 from emulator.kafka.model.producer_state import BatchMetadata, BatchProducer
+from emulator.kafka.model.record_batch import first_not_before
 from emulator.kafka.profiles.guards.following import (
     EPOCH_START_RECORDED,
     FETCHES_COMPLETED_OUTSIDE_THE_LOCK,
@@ -512,6 +513,18 @@ class Partition:
         if start is not None and start > log.high_watermark:
             return Errors.OFFSET_NOT_AVAILABLE
         return log.high_watermark
+
+    def offset_for_time(self, timestamp_ms: int, log: OffsetLog) -> tuple[int, int]:
+        """(offset, time stamp) of the first committed record of that time or later; -1 twice where
+        there is none (Log.scala@2.6.3 fetchOffsetByTimestamp). Only what clients sent has times."""
+        for batch in log.batches:
+            if batch.base_offset >= log.high_watermark:
+                break
+            if batch.data and batch.next_offset > log.log_start_offset:
+                record = first_not_before(batch.data, batch.base_offset, timestamp_ms)
+                if record is not None:
+                    return record.offset, record.timestamp_ms
+        return -1, -1
 
     def read_at_end(self, fetch: FetchPartition) -> FetchedPartition | None:
         """The answer where there is nothing to read: the fetch is from the leader's LEO; None where

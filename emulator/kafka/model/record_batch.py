@@ -80,6 +80,19 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         at = end
 
 
+def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
+    """The batch's first record of that time or later. Of a batch whose compression is not read here
+    the first record stands for all."""
+    base_ms, max_ms = HEADER.unpack_from(batch)[7:9]
+    if max_ms < timestamp_ms:
+        return None
+    try:
+        records = records_of(batch, base_offset)
+        return next((r for r in records if r.timestamp_ms >= timestamp_ms), None)
+    except UnreadableBatch:
+        return Record(base_offset, base_ms, None, None)
+
+
 def _field(data: bytes | None) -> bytes:
     return _varint(-1) if data is None else _varint(len(data)) + data
 

@@ -155,6 +155,8 @@ class ListOffsetsRequest(msgspec.Struct, frozen=True):
     current_leader_epoch: int
     # Else the latest: a follower's first query, to see whether its own log is ahead.
     earliest: bool
+    timestamp_ms: int | None = None
+    """A consumer's: the first record that is not older, in place of both."""
 
 
 class ListOffsetsResponse(msgspec.Struct, frozen=True):
@@ -163,6 +165,7 @@ class ListOffsetsResponse(msgspec.Struct, frozen=True):
     error: Errors
     offset: int
     leader_epoch: int = -1
+    timestamp_ms: int = -1
 
 
 class LiveBroker(NamedTuple):

@@ -202,35 +202,29 @@ class Fetch(Api[FetchRequest, FetchResponse]):
 
 
 class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
-    """Ours asks for one partition, Kafka's for many. A time stamp that is none of the two special
-    ones cannot be looked up: records have no contents that we know."""
+    """Ours asks for one partition, Kafka's for many."""
 
     name, key, sends, least = "ListOffsets", 2, ListOffsetsRequest, 1
     newest = {"1.0": 2, "2.0": 3, "2.1": 4, "2.2": 5}
 
-    def _queries(self, entity: Entity) -> list[tuple[ListOffsetsRequest, bool]]:
-        """One for each partition, and whether it can be answered; those that cannot are last."""
-        queries = []
-        for topic in entity.topics:
-            for part in topic.partitions:
-                partition = TopicPartition(topic.name, part.partition_index)
-                epoch = getattr(part, "current_leader_epoch", ABSENT)
-                early = part.timestamp == EARLIEST
-                query = ListOffsetsRequest(entity.replica_id, partition, epoch, early)
-                queries.append((query, part.timestamp in (LATEST, EARLIEST)))
-        # The same order in which responses come: the broker's, and then our own refusals.
-        return sorted(queries, key=lambda query: not query[1])
+    def _queries(self, entity: Entity) -> list[ListOffsetsRequest]:
+        return [
+            ListOffsetsRequest(
+                entity.replica_id,
+                TopicPartition(topic.name, part.partition_index),
+                getattr(part, "current_leader_epoch", ABSENT),
+                part.timestamp == EARLIEST,
+                None if part.timestamp in (LATEST, EARLIEST) else part.timestamp,
+            )
+            for topic in entity.topics
+            for part in topic.partitions
+        ]
 
     def read_request(self, entity: Entity) -> Sent:
-        queries = self._queries(entity)
-        refused = ListOffsetsResponse(Errors.UNSUPPORTED_FOR_MESSAGE_FORMAT, -1)
-        return Sent(
-            tuple(query for query, known in queries if known),
-            tuple(refused for _, known in queries if not known),
-        )
+        return Sent(tuple(self._queries(entity)))
 
     def write_response(self, entity: Entity, responses: Sequence[ListOffsetsResponse]) -> Values:
-        partitions = (query.partition for query, _ in self._queries(entity))
+        partitions = (query.partition for query in self._queries(entity))
         results = list(zip(partitions, responses, strict=True))
         topics = [
             {
@@ -239,7 +233,7 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
                     {
                         "partition_index": partition.partition,
                         "error_code": response.error,
-                        "timestamp": -1,
+                        "timestamp": response.timestamp_ms,
                         "offset": response.offset,
                         "leader_epoch": response.leader_epoch,
                     }
@@ -251,17 +245,21 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
         return {"throttle_time": 0, "topics": topics}
 
     def write_request(self, request: ListOffsetsRequest) -> Values:
+        timestamp = request.timestamp_ms
+        if timestamp is None:
+            timestamp = EARLIEST if request.earliest else LATEST
         partition = {
             "partition_index": request.partition.partition,
             "current_leader_epoch": request.current_leader_epoch,
-            "timestamp": EARLIEST if request.earliest else LATEST,
+            "timestamp": timestamp,
         }
         topics = [{"name": request.partition.topic, "partitions": [partition]}]
         return {"replica_id": request.replica_id, "isolation_level": 0, "topics": topics}
 
     def read_response(self, entity: Entity, request: ListOffsetsRequest) -> ListOffsetsResponse:
         result = entity.topics[0].partitions[0]
-        return ListOffsetsResponse(error_of(result.error_code), result.offset)
+        error = error_of(result.error_code)
+        return ListOffsetsResponse(error, result.offset, timestamp_ms=result.timestamp)
 
 
 _EPOCH_QUERIES = PartitionTable(

@@ -106,6 +106,20 @@ def test_kafka_python_lists_produces_and_consumes(brokers: Brokers) -> None:
     assert (partition["leader_id"], partition["isr_nodes"]) == (2, [2, 3, 1])
 
 
+def test_kafka_python_finds_offsets_by_time(brokers: Brokers) -> None:
+    brokers.create("times", (1, 2, 3))
+    producer = kafka.KafkaProducer(bootstrap_servers=brokers.bootstrap)
+    for time_ms in (1000, 2000):
+        producer.send("times", b"x", partition=0, timestamp_ms=time_ms).get(20)
+    producer.close()
+    partition = kafka.TopicPartition("times", 0)
+    consumer = kafka.KafkaConsumer(bootstrap_servers=brokers.bootstrap, group_id=None)
+    brokers.until(lambda: consumer.end_offsets([partition])[partition], lambda end: end == 2)
+    by_time = consumer.offsets_for_times({partition: 1001})[partition]
+    assert (by_time.offset, by_time.timestamp) == (1, 2000)
+    consumer.close()
+
+
 def test_acks_all_is_refused_while_the_isr_is_too_small(brokers: Brokers) -> None:
     """And acks=1 is not."""
     brokers.create("strict", (1, 3), min_insync_replicas="2")

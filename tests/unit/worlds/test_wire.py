@@ -129,6 +129,10 @@ EXCHANGES: list[tuple[Request, Response]] = [
     ),
     (ListOffsetsRequest(2, ORDERS, 7, earliest=True), ListOffsetsResponse(NONE, 12)),
     (
+        ListOffsetsRequest(-1, ORDERS, 7, earliest=False, timestamp_ms=1234),
+        ListOffsetsResponse(NONE, 12, timestamp_ms=1235),
+    ),
+    (
         OffsetsForLeaderEpochRequest(2, (EpochQuery(ORDERS, 7, 6),)),
         OffsetsForLeaderEpochResponse((EpochEndOffset(ORDERS, NONE, 6, 40),)),
     ),

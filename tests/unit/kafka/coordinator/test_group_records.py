@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
-
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from kafka.record import MemoryRecordsBuilder
 
 from emulator.kafka.coordinator.group_records import (
     GroupKey,
@@ -23,15 +18,12 @@ from emulator.kafka.coordinator.group_records import (
     read_key,
     read_offset,
 )
-from emulator.kafka.model.record_batch import UnreadableBatch, batch_of, records_of
 from emulator.kafka.protocol.groups import CommittedOffset
 from emulator.trace.values import TopicPartition
 
 ORDERS = TopicPartition("orders", 7)
 MEMBER = StoredMember("m-1", "i", "client", "/127.0.0.1", 60_000, 10_000, b"sub", b"part")
 GROUP = StoredGroup("consumer", 3, "range", "m-1", (MEMBER,), 99)
-
-properties = settings(derandomize=True, deadline=None)
 
 
 def test_keys_are_kafkas_bytes() -> None:
@@ -66,33 +58,3 @@ def test_a_group_is_read_in_every_version(version: int) -> None:
 def test_what_is_not_known_is_said_and_nothing_else(read: object, data: bytes) -> None:
     with pytest.raises(UnknownRecord):
         read(data)  # type: ignore[operator]
-
-
-@properties
-@given(st.lists(st.tuples(st.none() | st.binary(), st.none() | st.binary()), min_size=1))
-def test_records_of_a_batch_are_read_again(
-    records: list[tuple[bytes | None, bytes | None]],
-) -> None:
-    read = list(records_of(batch_of(records, 1234), 70))
-    assert [(r.key, r.value) for r in read] == records
-    assert [r.offset for r in read] == list(range(70, 70 + len(records)))
-    assert {r.timestamp_ms for r in read} == {1234}
-
-
-@pytest.mark.parametrize("compression", [0, 1])
-def test_a_client_s_batch_is_read(compression: int) -> None:
-    builder = MemoryRecordsBuilder(magic=2, compression_type=compression, batch_size=10_000)
-    for n in range(4):
-        builder.append(timestamp=1000 + n, key=b"k", value=b"v%d" % n)
-    builder.close()
-    read = list(records_of(bytes(builder.buffer()), 70))
-    assert [(r.offset, r.timestamp_ms, r.value) for r in read] == [
-        (70 + n, 1000 + n, b"v%d" % n) for n in range(4)
-    ]
-
-
-def test_another_compression_is_named() -> None:
-    batch = bytearray(batch_of([(None, gzip.compress(b""))], 0))
-    batch[22] = 4
-    with pytest.raises(UnreadableBatch, match="compression 4"):
-        list(records_of(bytes(batch), 0))
