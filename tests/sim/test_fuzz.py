@@ -42,6 +42,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x2026D125, "3.3", "zk", "unanswered ISR write"),
     (0x20273000, "1.0", "zk", "KAFKA-6082-epochs"),
     (0x20274015, "1.1", "zk", "lossy restart"),
+    (0x8623E877, "2.1", "zk", "KAFKA-1120"),
 ]
 
 

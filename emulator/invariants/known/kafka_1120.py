@@ -22,10 +22,11 @@ class MissesABounce(Hazard):
         "A broker dies and returns before the busy controller has looked. The list of brokers is "
         "as before, so the controller sends the broker nothing about its partitions."
     )
-    breaks = ("metadata converges", "replicas return to isr")
+    breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each broker that is missing was away, and the controller did not see that."""
+        """The broker that it is about, or each that is missing in an ISR, was away, and the
+        controller did not see that."""
         unseen, missed = set[int](), set[int]()
         for event in events:
             match event:
@@ -41,4 +42,4 @@ class MissesABounce(Hazard):
                     if lacks(BROKER_EPOCHS, event, events):
                         missed |= unseen & set(event.live)
                     unseen -= set(event.live)
-        return missing_members(violation) <= missed
+        return violation.broker in missed or missing_members(violation) <= missed

@@ -7,6 +7,7 @@ import pytest
 
 from emulator.invariants.a_controller_is_there import NoController
 from emulator.invariants.base import invariants
+from emulator.invariants.brokers_are_registered import UnknownBrokers
 from emulator.invariants.controller_knows_states import ControllerDiffers
 from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
@@ -343,6 +344,8 @@ def test_a_bounce_that_the_controller_does_not_see(version: str, hazard: str) ->
     assert recognise(STAYS_OUT, history.events) == "", "it has not looked yet"
     history.tell(e.BrokerChange, 3, (), (), (), REPLICAS)
     assert recognise(STAYS_OUT, history.events) == hazard
+    knows_nobody = UnknownBrokers((), REPLICAS, facts=(-1, 1), broker=2)
+    assert recognise(knows_nobody, history.events) == hazard
     assert recognise(STAYS_OUT, history.elected(1).events) == "", "a new controller tells all"
 
 
