@@ -6,7 +6,9 @@ Owns the options and their error messages; `worlds.processes.broker_process` run
 from __future__ import annotations
 
 import resource
+import sys
 from contextlib import nullcontext
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated
 
@@ -118,6 +120,12 @@ def command(
         page=None if page is None else host_and_port("--page", page),
         through=dict(route(pair) for pair in through or ()),
     )
+    if not is_loopback(bound[0]):
+        print(
+            f"isr: --listen {listen}: there is no authentication: whoever reaches this address can"
+            " do anything to this cluster (SECURITY.md)",
+            file=sys.stderr,
+        )
     # As many descriptors as the machine allows, as the JVM takes them (-XX:+MaxFDLimit).
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -127,6 +135,14 @@ def command(
             wait_for_server(zookeeper)
         if not process.run():
             raise typer.Exit(1)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect to it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def check_settings(profile: Profile, settings: dict[str, str]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from emulator.kafka.profiles.base import Profile
-from emulator.kafka.protocol.messages import ProduceRequest, Request
+from emulator.kafka.protocol.messages import ControlRequest, ProduceRequest, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected
 from emulator.kernel.scheduler import Process
 from emulator.kernel.sync import Promise
@@ -58,6 +58,10 @@ class TcpNetwork:
         self.before_sending: Callable[[], None] = lambda: None
         self.on_invalid_request: Callable[[], None] = lambda: None
         """Called when a connection was closed because of what came in."""
+        self.check_control_request: Callable[[ControlRequest, Callable[[str], None]], None] = (
+            lambda _, decide: decide("")
+        )
+        """Called with a control request; says why it is refused, or that it is not ("")."""
         self._sockets = Sockets(limits, lambda text: self.clock.put(lambda: self.log(text)))
         self._servers: dict[int, Any] = {}
         self._accepted: dict[Accepted, None] = {}
@@ -161,8 +165,21 @@ class Accepted:
             return
         self.client = read.client_id or self._line.peer
         note = network.links.note("received", read.client_id, read.correlation_id)
+
+        def decide(refusal: str) -> None:
+            if refusal:
+                self._refuse(refusal)
+                return
+            cause, network.kernel.cause = network.kernel.cause, cause_of(note)
+            self._lane.post(self._serve)
+            network.kernel.cause = cause
+
         network.kernel.cause = cause_of(note)
-        self._lane.post(self._serve)
+        requests = read.sent.requests
+        if requests and isinstance(requests[0], ControlRequest):
+            network.check_control_request(requests[0], decide)
+        else:
+            decide("")
         network.kernel.cause = -1
 
     def _refuse(self, why: str) -> None:

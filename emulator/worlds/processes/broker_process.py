@@ -22,6 +22,7 @@ import msgspec
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.broker.zookeeper import client_version_of
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.node import Broker
 from emulator.kafka.profiles.base import Profile
@@ -35,11 +36,13 @@ from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sockets import ConnectionLimits
 from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.processes.controller_check import ControllerCheck
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.process_trace import ProcessTrace
 from emulator.worlds.processes.status_page import Counts, StatusPage
 from emulator.worlds.processes.stored_logs import stored_disk
 from zk.client.client_times import ClientTimes
+from zk.client.kafka_zk_client import KafkaZkClient
 from zk.ops import SessionState
 from zk.real.kazoo_service import KazooService
 from zk.real.server import ServerError, ensure_chroot, parse_address, wait_until_ready
@@ -123,6 +126,7 @@ class StandaloneBroker:
             # CoreUtils.scala@2.6.3 generateUuidAsBase64.
             new_cluster_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="),
         )
+        self.network.check_control_request = ControllerCheck(self.kernel, process, self._zk_client)
         self._page: StatusPage | None = None
         option, where = "--listen", options.listen
         try:
@@ -137,6 +141,13 @@ class StandaloneBroker:
         except OSError as error:
             self.network.close()
             raise UserError(f"{option} {where[0]}:{where[1]}: {error.strerror}") from None
+
+    def _zk_client(self) -> KafkaZkClient | None:
+        """Of the session that the broker has now."""
+        client, profile = self.node.zk, self.options.profile
+        if client is None:
+            return None
+        return KafkaZkClient(client, lambda: 0, client_version_of(profile))
 
     # -- life --------------------------------------------------------------------------------------
 

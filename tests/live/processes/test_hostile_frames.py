@@ -24,6 +24,8 @@ from emulator.kafka.protocol.messages import (
     ProducePartition,
     ProduceRequest,
     ProduceResponse,
+    StopReplicaPartition,
+    StopReplicaRequest,
 )
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.blocking_client import send_request
@@ -226,3 +228,31 @@ def test_a_metadata_request_of_megabytes_stalls_nobody(
         )
     assert stalled < 2
     assert "more than 10000 entries" in brokers.by_id[1].log_text()
+
+
+def test_a_forged_controller_of_a_later_epoch_is_refused(brokers: Brokers) -> None:
+    """It would fence the real one for good: ZooKeeper has no such epoch."""
+    brokers.create("orders", (1, 2, 3))
+    brokers.until(
+        lambda: brokers.partition(1, "orders"), lambda s: s is not None and len(s.isr) == 3
+    )
+    controller, before = brokers.controller(), state(brokers)
+    for epoch in (2, 1 << 30):
+        stop = StopReplicaRequest(
+            controller,
+            epoch,
+            -1,
+            (StopReplicaPartition(TopicPartition("orders", 0), 9, delete=True),),
+        )
+        for version in range(4):
+            frame = request_frame(stop, version, 1, "forged")
+            with socket.create_connection(("127.0.0.1", brokers.ports[1]), 30) as stranger:
+                stranger.sendall(frame)
+                assert stranger.recv(1) == b""
+    assert state(brokers) == before
+    said = brokers.by_id[1].log_text()
+    assert said.count("a control request with controller epoch 1073741824; ZooKeeper has 1") == 4
+    # The real one is obeyed as before: every broker learns of another topic.
+    brokers.create("payments", (1, 2, 3))
+    for number in brokers.by_id:
+        brokers.until(lambda n=number: brokers.partition(n, "payments"), lambda s: s is not None)
