@@ -197,6 +197,15 @@ def _digest_of_the_code() -> str:
 def find_run(text: str, base: Path = RUNS) -> Path:
     """What RUN on a command line means: a run directory (or its trace), or below `base` `latest`, a
     scenario's name (its newest run), `SCENARIO/RUN`. Raises UserError."""
+    run = _find_run(text, base)
+    if not (run / SUMMARY).exists():  # killed, or not over yet
+        from emulator.worlds.processes.trace_files import recover_killed_run
+
+        recover_killed_run(run, run / TRACE)
+    return run
+
+
+def _find_run(text: str, base: Path) -> Path:
     path = Path(text)
     if path.is_file():
         return path.parent

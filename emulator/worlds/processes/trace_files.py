@@ -1,28 +1,114 @@
 """The traces of a run's processes, read from their files and from the server's log.
 
 Owns what the files are called and how a transaction of the log becomes an event; the order of all
-is `merged_trace`'s.
+is `merged_trace`'s. A run whose own process was killed is put together from what is in its folder,
+all but the requests to ZooKeeper as they passed: those were in that process's memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import fcntl
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+import msgspec
 
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.events import AnyEvent, ZkTransaction
-from emulator.trace.reader import has_header, read_events
+from emulator.trace.reader import Header, TraceWriter, has_header, read_events, read_header
 from emulator.trace.sink import Sink
 from emulator.worlds.live_causality import changes_of
-from emulator.worlds.network.cause_links import SUFFIX, read_notes
+from emulator.worlds.network.cause_links import SUFFIX, CausalityLog, read_notes
 from emulator.worlds.processes.trace_merge import Logged, Part, merged
 from emulator.worlds.processes.wire_requests import requests_by_client
 from emulator.worlds.zk_observer import TracingObserver
+from zk.real.jute import Malformed
 from zk.real.tap import Exchange
-from zk.real.txnlog import Entry
+from zk.real.txnlog import Entry, read_log
 
 RUNNER = "run"
+PROCESSES = "processes"
+"""The folder of a run that has them."""
+
+_BEGAN, _LOCK = "began.json", ".lock"
 _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
+
+
+class RunnerTrace:
+    """The trace of the process that runs the others, and when its clock began. `sync` has all that
+    is noted beside it given to the operating system. It is locked as long as the process lives:
+    what it has not put together yet is nobody else's."""
+
+    def __init__(self, folder: Path, header: Header, notes: CausalityLog) -> None:
+        self._folder, self._notes = folder, notes
+        self._lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._writer = TraceWriter(folder / f"{RUNNER}.ndjson", header)
+        self._writer.flush()
+
+    def begin(self, began_ms: float) -> None:
+        """`began_ms`: time zero, by the clock that ZooKeeper's log has."""
+        (self._folder / _BEGAN).write_bytes(msgspec.json.encode(began_ms))
+
+    def __call__(self, event: AnyEvent) -> None:
+        """A kill takes nothing of it: such events are few."""
+        self._writer(event)
+        self._writer.flush()
+        self._notes.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+@contextmanager
+def _unless_it_lives(folder: Path) -> Iterator[bool]:
+    """Whether the process that runs the others is gone; it does not come back meanwhile."""
+    lock = os.open(folder / _LOCK, os.O_RDWR)
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+    finally:
+        os.close(lock)
+
+
+def recover_killed_run(run: Path, trace: Path) -> bool:
+    """Put the trace of a run together whose process was killed before it did; False where there is
+    nothing to do. `run` is the run's directory, `trace` its trace, with a header alone."""
+    folder = run / PROCESSES
+    began = folder / _BEGAN
+    if not began.exists() or not has_header(trace):
+        return False
+    with _unless_it_lives(folder) as is_dead:
+        if not is_dead or next(iter(read_events(trace)), None) is not None:
+            return False
+        entries: list[Entry] = []
+        for place in sorted({log.parent for log in run.rglob("log.*") if log.is_file()}):
+            with suppress(Malformed):  # cut off, as its server was
+                entries += read_log(place)
+        names = sorted(path.stem for path in folder.glob("broker-*.ndjson"))
+        events = merged_run(
+            folder,
+            [int(name.rpartition("-")[2]) for name in names],
+            list(read_events(folder / f"{RUNNER}.ndjson")),
+            entries,
+            msgspec.json.decode(began.read_bytes(), type=float),
+            [],
+        )
+        aside = trace.with_name(f".{trace.name}.part")
+        with TraceWriter(aside, read_header(trace)) as writer:
+            for event in events:
+                writer(event)
+        aside.replace(trace)
+        return True
 
 
 def merged_run(

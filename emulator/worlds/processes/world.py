@@ -17,6 +17,7 @@ from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
 from emulator.scenario.schema import Scenario
+from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.worlds.clients.emulated import EmulatedClients
 from emulator.worlds.clients.producer import FIXED
@@ -30,7 +31,7 @@ from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.local_site import Deployment, LocalDeployment
 from emulator.worlds.processes.proxies import ProcessProxies
-from emulator.worlds.processes.trace_files import RUNNER, merged_run
+from emulator.worlds.processes.trace_files import PROCESSES, RUNNER, RunnerTrace, merged_run
 from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.client.client_times import ClientTimes
 from zk.real.kazoo_service import KazooService
@@ -70,7 +71,7 @@ class ProcessWorld:
         self.clock = LiveClock()
         self.sink = Sink()
         self.kernel = LiveKernel(self.sink, self.clock)
-        self.folder = data_dir.parent / "processes"
+        self.folder = data_dir.parent / PROCESSES
         self.folder.mkdir(parents=True, exist_ok=True)
         self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
@@ -78,6 +79,9 @@ class ProcessWorld:
         # Metadata says where brokers are for each other; our clients may have to go another way.
         routes = {self.site.advertised_address(broker): where for broker, where in reached.items()}
         self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
+        header = Header(SCHEMA_VERSION, scenario.name, seed, scenario.profile, "")
+        self._runner_trace = RunnerTrace(self.folder, header, self._notes)
+        self.sink.listen(self._runner_trace)
         self.network = TcpNetwork(
             self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
         )
@@ -131,8 +135,10 @@ class ProcessWorld:
             self.site.start()
             wait_until_ready(self.site.zookeeper)
             self.clock.begin()
+            self._runner_trace.begin(self._began_ms())
         except BaseException:
             self.close()
+            self._runner_trace.close()
             raise
         return self
 
@@ -151,12 +157,17 @@ class ProcessWorld:
                 self.cluster.hosts,
                 self.sink.events,
                 entries,
-                time.time() * 1000 - self.clock.now_us() / 1000,  # ZooKeeper's log has wall times
+                self._began_ms(),
                 self.links.zookeeper_requests,
             )
             for event in merged:
                 if event.t <= self.kernel.now:  # what the end of the run leads to is not of it
                     self._whole_trace.append(event)
+        self._runner_trace.close()  # last: until now nobody else may put the trace together
+
+    def _began_ms(self) -> float:
+        """Time zero by the wall clock, which ZooKeeper's log has."""
+        return time.time() * 1000 - self.clock.now_us() / 1000
 
     def _end_brokers(self) -> None:
         # A broker that ends asks ZooKeeper who the controller is, for as long as it takes.
