@@ -122,7 +122,7 @@ def command(
     )
     if not is_loopback(bound[0]):
         print(
-            f"isr: --listen {listen}: there is no authentication: whoever reaches this address can"
+            f"isr: --listen {listen}: no authentication: everybody who reaches this address can"
             " do anything to this cluster (SECURITY.md)",
             file=sys.stderr,
         )

@@ -1,9 +1,10 @@
 """Whether a control request can be from a controller: ZooKeeper has its epoch.
 
 Kafka without authentication believes any epoch, and refuses the real controller from then on. Here
-an epoch that is new to the broker is looked up once in /controller_epoch, which a controller writes
-before it sends anything. A broker that cannot ask (its session is disconnected, or ZooKeeper is
-slow) believes it, as Kafka does. It is no authentication: the epoch is no secret.
+an epoch that the next election cannot have is looked up once in /controller_epoch, which a
+controller writes before it sends anything. The next epoch is believed: to ask each time would be a
+request that Kafka does not send. So is any, as in Kafka, by a broker that cannot ask (its session
+is disconnected, or ZooKeeper is slow). It is no authentication: the epoch is no secret.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from zk.errors import ZooKeeperError
 
 THREAD = "control-request-check"
 PATIENCE_US = 500_000
+FIRST = 1000
+"""A broker that knows no epoch yet believes one up to here."""
 
 
 class ControllerCheck:
@@ -28,15 +31,16 @@ class ControllerCheck:
     ) -> None:
         self._kernel, self._process, self._zk_client = kernel, process, zk_client
         self._epoch = -1
-        """The highest that ZooKeeper is known to have had."""
+        """The highest that was believed."""
 
     def __call__(self, request: ControlRequest, decide: Callable[[str], None]) -> None:
         """`decide` gets why the request is refused, or "": now, or when ZooKeeper has answered."""
-        client = self._zk_client()
-        if request.controller_epoch <= self._epoch or client is None:
+        client, epoch = self._zk_client(), request.controller_epoch
+        if client is None or epoch <= (self._epoch + 1 if self._epoch >= 0 else FIRST):
+            self._epoch = max(self._epoch, epoch)
             decide("")
         else:
-            self._process.spawn(THREAD, self._check(client, request.controller_epoch, decide))
+            self._process.spawn(THREAD, self._check(client, epoch, decide))
 
     async def _check(
         self, client: KafkaZkClient, epoch: int, decide: Callable[[str], None]
@@ -60,8 +64,8 @@ class ControllerCheck:
         known = await answer.wait()
         timer.cancel()
         if known is not None:
-            self._epoch = max(self._epoch, known)
             if epoch > known:
                 decide(f"a control request with controller epoch {epoch}; ZooKeeper has {known}")
                 return
+            self._epoch = max(self._epoch, epoch)
         decide("")
