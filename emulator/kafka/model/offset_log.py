@@ -225,6 +225,10 @@ class OffsetLog:
             if self.drops_epochs_at_end:
                 self.epochs.truncate_from_end(self.log_end_offset)
             return False
+        if offset < self.log_start_offset:
+            # Before the first segment: the log begins again there, with nothing in it.
+            self.truncate_fully_and_start_at(offset)
+            return True
         keep = bisect_left(self._bases, offset)
         if keep and self.batches[keep - 1].next_offset > offset:
             cut = self.batches[keep - 1]
@@ -235,8 +239,7 @@ class OffsetLog:
         del self.batches[keep:], self._bases[keep:]
         if self.producers.entries:
             self._rebuild_producers()
-        # Not `offset` where that lies before the log's start: there is nothing below it.
-        self.log_end_offset = max(offset, self.log_start_offset)
+        self.log_end_offset = offset
         # With the log: what was committed may be lost here (KIP-101).
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)

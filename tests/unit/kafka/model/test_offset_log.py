@@ -249,6 +249,17 @@ def test_truncation_to_the_end_or_beyond_it_drops_an_epoch_without_a_record(
     assert (log.log_end_offset, log.epochs.entries) == (1, left)
 
 
+def test_truncation_before_the_first_record_starts_the_log_there() -> None:
+    """LogTest.testTruncateTo, its last step: truncate before the first segment."""
+    log = OffsetLog()
+    log.truncate_fully_and_start_at(50)
+    log.append_as_leader(10, 100, 5)
+    assert log.truncate_to(40)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (40, 40, 40)
+    assert (log.batches, log.epochs.entries, log.recovery_point) == ([], [], 40)
+    assert log.append_as_leader(1, 100, 6).base_offset == 40
+
+
 def test_records_of_a_lower_epoch_replace_an_epoch_without_a_record() -> None:
     """The log of a follower that led without a record, and was not truncated."""
     log = log_of(100, 100, epoch=1)
