@@ -484,19 +484,17 @@ class KafkaZkClient(ConfigRequests):
     async def get_partitions_from_isr_change_notifications(
         self, sequence_numbers: Sequence[str]
     ) -> list[TopicPartition]:
-        """All partitions that the nodes name, each once; nodes that are gone or unreadable name
-        none."""
+        """All partitions that the nodes name, as often as they are named; nodes that are gone or
+        unreadable name none."""
         where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
         replies = await self.batch([GetData(path) for path in where])
-        named: dict[TopicPartition, None] = {}
+        named: list[TopicPartition] = []
         for path, reply in zip(where, replies, strict=True):
             if reply.code is Code.OK:
-                data = reply.data
-                partitions = self._decoded(codec.decode_isr_change, path, data)
-                named.update(dict.fromkeys(partitions or ()))
+                named += self._decoded(codec.decode_isr_change, path, reply.data) or ()
             elif reply.code is not Code.NO_NODE:
                 raise ZooKeeperError(reply.code, path)
-        return list(named)
+        return named
 
     async def delete_isr_change_notifications(
         self, sequence_numbers: Sequence[str], epoch_zk_version: int

@@ -30,6 +30,7 @@ class IsrChangeNotifications:
         self._zk_client = parts.zk_client
         guards = parts.host.guards
         self._fenced = FENCED_CONTROLLER_WRITES in guards
+        self._names_once = parts.host.profile.zookeeper_client == "zkclient"
         self._reads_again = NOTIFICATIONS_READ_AGAIN in guards
         self._empty_means_none = EMPTY_MEANS_NONE in guards
 
@@ -42,11 +43,15 @@ class IsrChangeNotifications:
             None if self._reads_again else listed
         )
         try:
-            partitions = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            partitions = list(dict.fromkeys(named))
             if partitions:
                 # A notification says only that something changed: the states may be newer still.
-                # No LeaderAndIsr: the leader has written it, and followers need no ISR.
-                await self._parts.update_leadership_cache(partitions, "notification")
+                # No LeaderAndIsr: the leader has written it, and followers need no ISR. Since 1.1 a
+                # state is read as often as notifications name its partition: they are a Seq, and
+                # were a Set (KafkaController.scala@1.0.2 IsrChangeNotification).
+                reads = partitions if self._names_once else named
+                await self._parts.update_leadership_cache(reads, "notification")
                 await self._parts.send_update_metadata_to_all(partitions)
                 await self._reassignments.notified(partitions)
             elif not self._empty_means_none:
