@@ -72,7 +72,7 @@ def command(
     from emulator.analysis.pipeline import analyse_and_report
     from emulator.cli.parts.options import interrupt_on_signals, print_json
     from emulator.cli.parts.progress import ProgressLine
-    from emulator.scenario.units import counted
+    from emulator.view.event_text import counted
 
     into, settings = out or dataset / OUT, settings_of(conf)
     session.check_master(master)

@@ -24,7 +24,6 @@ from emulator.cli.parts.options import (
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.scenario.errors import UserError
-from emulator.scenario.units import counted
 from emulator.scenario.version import VersionOptions, read_version
 from emulator.search.fuzz.campaign import Campaign
 from emulator.search.fuzz.fuzz import FuzzTally, every_version, trials
@@ -32,6 +31,7 @@ from emulator.search.fuzz.repro import keep, repeated, replay_command
 from emulator.search.fuzz.self_check import SelfCheck, run_self_checks
 from emulator.search.fuzz.trial import Keep
 from emulator.search.fuzz.worlds import AS_USUAL
+from emulator.view.event_text import counted
 
 CLEAN, FAILED, UNKNOWN = 0, 1, 2
 FAILURES_SHOWN = 6

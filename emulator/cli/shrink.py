@@ -17,11 +17,11 @@ from emulator.cli.parts.schedules import (
     schedule_json,
     write_schedule,
 )
-from emulator.scenario.units import counted
 from emulator.search.schedules.schedule import Schedule, read_schedule
 from emulator.search.schedules.search import broken_of
 from emulator.search.schedules.shrink import Shrinking
 from emulator.search.schedules.warm_cluster import WarmCluster
+from emulator.view.event_text import counted
 
 
 def command(

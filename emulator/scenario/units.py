@@ -1,4 +1,4 @@
-"""Times and counts as people write them: `5s`, `500ms`, `1.5min` and back; `2 brokers`.
+"""Times as people write them: `5s`, `500ms`, `1.5min`, and back.
 
 A time has a unit; only 0 goes without. Values are whole microseconds, computed without floats, so
 that a scenario means the same on every machine. Nothing here knows what a time is for.
@@ -46,8 +46,3 @@ def _decimal(value: int, unit: int) -> str:
     if not fraction:
         return str(whole)
     return f"{whole}.{fraction:0{len(str(unit)) - 1}d}".rstrip("0")
-
-
-def counted(count: int, noun: str) -> str:
-    """`1 conflict`, `2 conflicts`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -111,6 +111,11 @@ def span(us: float) -> str:
     return f"{ms.removesuffix('.0')} ms"
 
 
+def counted(count: int, noun: str) -> str:
+    """`1 conflict`, `2 conflicts`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def exact_span(ms: int) -> str:
     """A duration that is compared with a limit, not rounded: `10.004 s`, `500 ms`."""
     return f"{ms / 1000:,.3f}".rstrip("0").removesuffix(".") + " s" if ms >= 1000 else f"{ms} ms"

@@ -17,7 +17,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from rich.table import Column
 
 from emulator.runs.summary import Progress as RunProgress
-from emulator.scenario.units import counted
+from emulator.view.event_text import counted
 
 REDRAW_EVERY_S, PLAIN_EVERY_S = 0.2, 5.0
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from emulator.scenario.units import counted
-from emulator.view.event_text import ids
+from emulator.view.event_text import counted, ids
 from emulator.view.live.zookeeper_view import Seen, SeenPartition, SeenState, leader_name
 
 SAME, UNKNOWN = "=", "?"
