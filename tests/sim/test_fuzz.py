@@ -43,6 +43,9 @@ ONCE_WITHOUT_A_NAME = [
     (0x20273000, "1.0", "zk", "KAFKA-6082-epochs"),
     (0x20274015, "1.1", "zk", "lossy restart"),
     (0x8623E877, "2.1", "zk", "KAFKA-1120"),
+    (0x20280054, "0.8.2", "zk", "KAFKA-7414"),
+    (0x20280067, "2.1", "zk", "lossy restart"),
+    (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
 ]
 
 

@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.invariants.replicas_return_to_isr import NoLeader
 from emulator.kafka.profiles.guards.following import OUT_OF_RANGE_NOT_FATAL
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.state.partitions import Partitions
 
 
 class FatalOutOfRange(Hazard):
@@ -23,7 +25,15 @@ class FatalOutOfRange(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each missing member's process ended this way."""
+        """Each missing member's process ended this way; where nobody leads, each member's of the
+        ISR."""
+        if isinstance(violation, NoLeader):
+            partitions = Partitions()
+            for event in events:
+                if isinstance(event, e.ZkTransaction):
+                    partitions.on_zk_transaction(event)
+            now = partitions.of(violation.partition).now if violation.partition else None
+            return now is not None and set(now.isr) <= _ended(events)
         return missing_members(violation) <= _ended(events)
 
 

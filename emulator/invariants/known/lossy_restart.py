@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard
+from emulator.invariants.followers_fetch import DoesNotFetch
+from emulator.invariants.known.base import Hazard, missing_members
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -34,6 +35,7 @@ class LossyRestart(Hazard):
         "logs agree",
         "reads are consistent",
         "replicas return to isr",
+        "followers fetch",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
@@ -43,10 +45,10 @@ class LossyRestart(Hazard):
         if violation.partition is None:
             return False
         losses = _Losses(violation.partition)
-        if isinstance(violation, MissingReplicas):
+        if isinstance(violation, MissingReplicas | DoesNotFetch):
             for event in events:
                 losses.hear(event)
-            return set(violation.missing) <= losses.stopped
+            return missing_members(violation) <= losses.without_fetcher()
         for event in events[: violation.facts[1] + 1]:
             losses.hear(event)
         return losses.gave_up or violation.broker in losses.short
@@ -54,8 +56,7 @@ class LossyRestart(Hazard):
 
 class _Losses:
     """Who came back to one partition with less than it had: `short`; `gave_up`: one of them has
-    led it without all that was committed; `stopped`: who does not fetch from such a leader any
-    more, because it cannot append what it gets."""
+    led it without all that was committed."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self._partition, self._state = partition, CoreState()
@@ -63,8 +64,16 @@ class _Losses:
         self._lossy_leaders: set[int] = set()
         self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
-        self.stopped: set[int] = set()
+        self._stopped: set[int] = set()
+        self._ended: set[tuple[int, int]] = set()
         self.gave_up = False
+
+    def without_fetcher(self) -> set[int]:
+        """Who does not fetch the partition: it has failed there, or the thread to its leader has
+        ended, which nobody starts again."""
+        now = self._state.partitions.of(self._partition).now
+        leader = now.leader if now is not None else -1
+        return self._stopped | {broker for broker, other in self._ended if other == leader}
 
     def hear(self, event: AnyEvent) -> None:
         had = self._state.logs.of(self._partition, event.broker).leo
@@ -82,20 +91,23 @@ class _Losses:
             ):
                 # From KIP-461 (2.3) on the partition fails alone.
                 if leader in self._lossy_leaders:
-                    self.stopped.add(event.broker)
+                    self._stopped.add(event.broker)
             case e.ThreadFailed(what="ReplicaFetcherThread", error=error) if error.startswith(
                 _UNEXPECTED
             ):
                 # Before, the thread ends, and with it the fetching of partitions that lost nothing.
-                if int(event.thread.rpartition("-")[2]) in self._lossy_machines:
-                    self.stopped.add(event.broker)
+                leader = int(event.thread.rpartition("-")[2])
+                if leader in self._lossy_machines:
+                    self._ended.add((event.broker, leader))
+            case e.BrokerStarting():
+                self._ended = {one for one in self._ended if one[0] != event.broker}
             case e.RecordsAppended(partition=at) if at == self._partition:
                 if not self._lacks(event.broker):
                     self.short.discard(event.broker)
 
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
         broker = event.broker
-        self.stopped.discard(broker)
+        self._stopped.discard(broker)
         if broker in self._crashed and event.leo < had:
             self.short.add(broker)
             self._lossy_leaders.add(broker)

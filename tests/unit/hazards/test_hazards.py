@@ -9,10 +9,11 @@ from emulator.invariants.a_controller_is_there import NoController
 from emulator.invariants.base import invariants
 from emulator.invariants.brokers_are_registered import UnknownBrokers
 from emulator.invariants.controller_knows_states import ControllerDiffers
+from emulator.invariants.followers_fetch import DoesNotFetch
 from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
 from emulator.invariants.nothing_is_left_to_do import StillThere
-from emulator.invariants.replicas_return_to_isr import MissingReplicas
+from emulator.invariants.replicas_return_to_isr import MissingReplicas, NoLeader
 from emulator.trace import events as e
 from emulator.trace.values import Parameters, PartitionState
 from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
@@ -401,6 +402,31 @@ def test_a_fetcher_that_ended_at_another_partition_of_a_lossy_leader() -> None:
     elsewhere = msgspec.structs.replace(died, thread="ReplicaFetcherThread-0-3")
     assert recognise(STAYS_OUT, [*history.events, elsewhere]) == ""
     assert recognise(STAYS_OUT, [*history.events, died]) == "lossy restart"
+
+
+def test_who_follows_in_a_thread_that_has_ended_never_fetches() -> None:
+    history = leading_on("disk")
+    died = e.ThreadFailed(
+        len(history.events), 99_000, 2, "ReplicaFetcherThread-0-1", -1, "ReplicaFetcherThread",
+        UNEXPECTED,
+    )  # fmt: skip
+    history.events.append(died)
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 1, 5, 3)
+    idle = DoesNotFetch(1, facts=(-1, 1), partition=ORDERS, broker=2)
+    assert recognise(idle, history.events) == recognise(STAYS_OUT, history.events)
+    assert recognise(idle, history.events) == "lossy restart"
+    history.tell(e.BrokerStarting, 2, "2.1")
+    assert recognise(idle, history.events) == "", "a new process has new threads"
+
+
+def test_an_isr_whose_members_have_all_halted_has_no_leader() -> None:
+    nobody = NoLeader(facts=(-1, 1), partition=ORDERS)
+    history = History().started(1, 2, 3).elected().created().wrote(3, -1, 1, 2, by="controller")
+    history.tell(e.BrokerStarting, 2, "1.0")
+    assert recognise(nobody, history.events) == ""
+    history.tell(e.BrokerHalted, 2, "orders-0: truncation to the leader's 0 is not allowed")
+    assert recognise(nobody, history.events) == "KAFKA-7414"
+    assert recognise(nobody, history.wrote(3, -1, 2, 2, 3, by="controller").events) == ""
 
 
 def test_batches_that_no_crash_explains_are_our_fault() -> None:
