@@ -9,6 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.protocol.groups import (
+    CommittedOffset,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+)
+from emulator.trace.values import TopicPartition
+from emulator.worlds.clients.blocking_client import send_request
 from emulator.worlds.real_kafka.release import find_release
 from tests.live.processes.cluster import Brokers, three_brokers
 from zk.real.server import find_java
@@ -20,7 +30,8 @@ pytestmark = pytest.mark.kafka
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
     """The controller leaves elections to the tools."""
     by_hand = "auto.leader.rebalance.enable=false"
-    with three_brokers(tmp_path_factory.mktemp("brokers"), by_hand) as running:
+    one = "offsets.topic.num.partitions=1"
+    with three_brokers(tmp_path_factory.mktemp("brokers"), by_hand, one) as running:
         yield running
 
 
@@ -54,6 +65,30 @@ def test_kafkas_own_tools(brokers: Brokers, tmp_path: Path) -> None:
     said = tool(brokers, "LeaderElectionCommand", *elected)
     assert "Successfully completed leader election (PREFERRED) for partitions orders-0" in said
     assert "Leader: 3" in tool(brokers, "TopicCommand", "--describe", "--topic", "orders")
+
+
+def test_kafka_consumer_groups_lists_describes_and_deletes(brokers: Brokers) -> None:
+    brokers.create("grouped", (1, 2))
+    offsets = ((TopicPartition("grouped", 0), CommittedOffset(0)),)
+    commit = OffsetCommitRequest("g", -1, "", None, offsets)
+    brokers.until(lambda: at_coordinator(brokers, commit), lambda error: error is Errors.NONE)
+    assert tool(brokers, "ConsumerGroupCommand", "--list").split() == ["g"]
+    described = tool(brokers, "ConsumerGroupCommand", "--describe", "--group", "g")
+    assert described.splitlines()[-1].split()[:6] == ["g", "grouped", "0", "0", "0", "0"]
+    deleted = tool(brokers, "ConsumerGroupCommand", "--delete", "--group", "g")
+    assert "Deletion of requested consumer groups ('g') was successful." in deleted
+    assert tool(brokers, "ConsumerGroupCommand", "--list").split() == []
+
+
+def at_coordinator(brokers: Brokers, commit: OffsetCommitRequest) -> Errors:
+    """What the commit is answered there; the first question for a coordinator creates its topic."""
+    found = send_request(("127.0.0.1", brokers.ports[1]), FindCoordinatorRequest(commit.group), 20)
+    assert isinstance(found, FindCoordinatorResponse)
+    if found.error is not Errors.NONE:
+        return found.error
+    response = send_request((found.host, found.port), commit, 20)
+    assert isinstance(response, OffsetCommitResponse)
+    return response.partitions[0][1]
 
 
 def _to(*replicas: int) -> dict[str, object]:

@@ -20,6 +20,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
         "zookeeper.session.timeout.ms=30000",
         "replica.lag.time.max.ms=30000",
         "auto.leader.rebalance.enable=false",
+        "offsets.topic.num.partitions=1",
     )
     with three_brokers(tmp_path_factory.mktemp("brokers"), *settings) as running:
         running.create("orders", (1, 2, 3), (3, 1, 2))
@@ -114,3 +115,13 @@ def test_a_session_goes_on_at_the_new_leader_when_the_old_one_says_that_it_is_no
     assert "Broker: Not leader for partition" in complaints
     consume = ("-C", "-t", "moved", "-p", "0", "-o", "beginning", "-e", "-q", "-f", "%s\n")
     assert kcat(brokers, 3, *consume).splitlines() == TYPED
+
+
+def test_a_group_goes_on_where_it_has_committed(kcat: Kcat, brokers: Brokers) -> None:
+    brokers.create("grouped", (1, 2))
+    produce = ("-P", "-t", "grouped", "-p", "0")
+    kcat(brokers, 1, *produce, given="one\ntwo\n")
+    consume = ("-G", "readers", "-q", "-c", "2", "-X", "auto.offset.reset=earliest", "grouped")
+    assert kcat(brokers, 1, *consume) == "one\ntwo\n"
+    kcat(brokers, 1, *produce, given="three\nfour\n")
+    assert kcat(brokers, 2, *consume) == "three\nfour\n"
