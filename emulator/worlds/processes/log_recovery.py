@@ -1,12 +1,14 @@
 """What of a segment's file is a log, found after a process that may have been killed.
 
-A batch counts if its checksum fits and it continues the log: from the offset where the last one
-ended, with a leader epoch that the epoch file has (it is written first). The checksum covers
-neither. Where that ends, whole batches behind it tell corruption from a write that was cut off.
-Kafka cuts off both alike (Log.scala@2.6.3 recoverLog).
+A batch counts if its checksum fits and it continues the log: it begins where the last one ended, or
+behind a known gap, and the epoch file has its leader epoch (that is written first). The checksum
+covers neither. After the last such batch, whole batches tell corruption from a write that was cut
+off. Kafka cuts off both alike (Log.scala@2.6.3 recoverLog).
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 import msgspec
 
@@ -18,6 +20,11 @@ from emulator.worlds.wire.records import Head, read_batches
 _MAGIC_AT = 16
 
 
+Gaps = Mapping[int, int]
+"""Where the log has no records: from which offset to which. A truncation inside a batch removes the
+batch, but the next record gets the offset of the truncation (LogSegment.scala@2.6.3 truncateTo)."""
+
+
 class Recovered(msgspec.Struct, frozen=True):
     """The batches of a segment, the bytes that they have together, and what is wrong with the next
     one; empty: nothing follows."""
@@ -27,13 +34,13 @@ class Recovered(msgspec.Struct, frozen=True):
     problem: str
 
 
-def recover(data: bytes, next_offset: int, latest_epoch: int | None) -> Recovered:
+def recover(data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps) -> Recovered:
     """`latest_epoch`: of the epoch file; None where it has none."""
     batches: list[Batch] = []
     size, problem = 0, ""
     try:
         for batch in read_batches(data):
-            if batch.base_offset != next_offset:
+            if batch.base_offset not in (next_offset, gaps.get(next_offset)):
                 problem = f"a batch has offset {batch.base_offset}, not {next_offset}"
                 break
             if batch.leader_epoch < 0 or (

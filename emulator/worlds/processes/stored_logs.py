@@ -35,6 +35,8 @@ SEGMENT_BYTES = 1 << 30
 
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
+GAPS = "truncation-gaps"
+"""Not Kafka's: without it a gap could not be told from a damaged offset."""
 META = "meta.properties"
 LOCK = ".lock"
 TORN = ".torn"
@@ -45,7 +47,7 @@ NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 
 _LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
 _SEGMENT = re.compile(r"\d{20}\.log")
-_OFFSET, _EPOCH = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
+_OFFSET, _TWO_NUMBERS = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
 
 
 class BadCheckpoint(Exception):
@@ -244,7 +246,7 @@ class StoredEpochs(EpochCache):
 class StoredLog(OffsetLog):
     """A log whose batches are in segment files as well; what is read comes from memory."""
 
-    __slots__ = ("_directory", "_ends", "_file", "_folder", "_segment_bytes", "_segments")
+    __slots__ = ("_directory", "_ends", "_file", "_folder", "_gaps", "_segment_bytes", "_segments")
 
     def __init__(
         self,
@@ -263,9 +265,11 @@ class StoredLog(OffsetLog):
         it."""
         self._file: BinaryIO | None = None
         entries = [
-            EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _EPOCH)
+            EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _TWO_NUMBERS)
         ]
         self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, entries)
+        gaps = _read_lines(folder / GAPS, _TWO_NUMBERS)
+        self._gaps = {int(end): int(base) for end, base in gaps}
         self._recover(log)
         self.epochs.truncate_from_end(self.log_end_offset)
         self.recovery_point = self.log_end_offset
@@ -282,9 +286,9 @@ class StoredLog(OffsetLog):
         torn: list[str] = []
         for path in segments:
             data, base, at = path.read_bytes(), int(path.stem), 0
-            if not problem and base == self.log_end_offset:
+            if not problem and base in (end := self.log_end_offset, self._gaps.get(end)):
                 self._segments.append(base)
-                intact = recover(data, base, latest_epoch)
+                intact = recover(data, base, latest_epoch, self._gaps)
                 for batch in intact.batches:
                     super()._append(batch)
                     at += batch.size
@@ -369,7 +373,14 @@ class StoredLog(OffsetLog):
         del self._ends[len(self.batches) :]
         self.close()
         segment, end = self._ends[-1] if self._ends else (0, 0)
+        last = self.batches[-1].next_offset if self.batches else self.log_start_offset
+        gaps = {at: base for at, base in self._gaps.items() if at < last}
+        if last < offset:
+            gaps[last] = offset
         try:
+            if gaps != self._gaps:  # before the records go: with a gap too many nothing is lost
+                self._gaps = gaps
+                _write_lines(self._folder / GAPS, [f"{at} {base}" for at, base in gaps.items()])
             for base in reversed(self._segments[segment + 1 :]):  # a kill in between leaves no hole
                 self._path(base).unlink()
             del self._segments[segment + 1 :]

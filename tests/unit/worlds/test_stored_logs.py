@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, example, given, settings
 from hypothesis import strategies as st
 
 from emulator.kafka.model.config import KafkaConfig
@@ -74,6 +74,7 @@ def take(log: OffsetLog, step: tuple[str, int], epoch: int) -> int:
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(steps=st.lists(STEP, max_size=15))
+@example(steps=[("append", 2), ("truncate", 1), ("append", 1)])  # it leaves a gap before the last
 def test_what_is_found_again_is_what_was_there(
     steps: list[tuple[str, int]],
     tmp_path_factory: pytest.TempPathFactory,
