@@ -36,7 +36,7 @@ SEGMENT_BYTES = 1 << 30
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 GAPS = "truncation-gaps"
-"""Not Kafka's: without it a gap could not be told from a damaged offset."""
+"""Not Kafka's: without it a gap looks like a damaged offset."""
 META = "meta.properties"
 LOCK = ".lock"
 TORN = ".torn"
