@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from emulator.cli.parts.options import OneObject, RunArgument, print_json
+from emulator.cli.parts.options import JsonOption, RunArgument, print_json
 from emulator.cli.parts.run_report import EXIT_CODES, print_violations
 from emulator.invariants.base import check, invariants
 from emulator.runs.broken import explain
@@ -26,7 +26,7 @@ def command(
             help="Also check that the cluster converged by the end of the run.",
         ),
     ] = False,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Check every invariant against a run's trace, no matter what produced it or how it ended.
 

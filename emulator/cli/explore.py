@@ -10,7 +10,7 @@ import typer
 from emulator.cli.parts.async_isr import MODEL, explore_async_isr
 from emulator.cli.parts.options import (
     GuardOption,
-    OneObject,
+    JsonOption,
     ProfileOption,
     PropagationOption,
     Seed,
@@ -108,7 +108,7 @@ def command(
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Directory for the failing schedule.")
     ] = OUT,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Explore schedules: wherever several things could happen next, pick one.
 

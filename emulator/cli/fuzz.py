@@ -13,7 +13,7 @@ import typer
 from emulator.cli.parts.options import (
     FirstSeed,
     GuardOption,
-    OneObject,
+    JsonOption,
     ProfileOption,
     PropagationOption,
     chosen_version,
@@ -81,7 +81,7 @@ def command(
         Path | None,
         typer.Option(metavar="DIR", help="Add every trace to this data set (isr analyze)."),
     ] = None,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Play random clusters in virtual time, and check every invariant.
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from emulator.cli.parts.options import (
-    OneObject,
+    JsonOption,
     Width,
     interrupt_on_signals,
     play_or_explain,
@@ -46,7 +46,7 @@ def command(
     ),
     quiet: Annotated[bool, typer.Option("--quiet", help="Do not print lanes.")] = False,
     width: Width = None,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the hazards of Kafka's design, or reproduce one.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from emulator.cli.parts.options import OneObject, print_json, report_console
+from emulator.cli.parts.options import JsonOption, print_json, report_console
 from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.differences import differences, features
 from emulator.kafka.profiles.guards.base import guards
@@ -15,7 +15,7 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.version import unknown_profile
 
 app = typer.Typer(rich_markup_mode=None)
-Json = OneObject
+Json = JsonOption
 
 
 @app.callback(invoke_without_command=True)

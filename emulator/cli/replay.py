@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from emulator.cli.parts.options import (
-    OneObject,
+    JsonOption,
     announcement,
     interrupt_on_signals,
     play_or_explain,
@@ -47,7 +47,7 @@ def command(
             "--break", help="For a schedule: stop at the violation in the debugger (pdb)."
         ),
     ] = False,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Play a run or a schedule again, and compare every event.
 

@@ -147,7 +147,7 @@ def _sections(findings: Findings, clock: Clock) -> Iterator[tuple[str, list[str]
     yield (
         "stale metadata, 1 s and longer",
         [
-            f"  broker {broker} showed {shown} of {partition} {when}; {newest} was there"
+            f"  broker {broker} showed {shown} of {partition} {when}; ZooKeeper had {newest}"
             for broker, partition, shown, newest, when in cells
         ],
     )

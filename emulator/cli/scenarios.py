@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from emulator.cli.parts.options import OneObject, print_json
+from emulator.cli.parts.options import JsonOption, print_json
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.expectations.base import forms
@@ -23,7 +23,7 @@ def command(
     expectations: Annotated[
         bool, typer.Option("--expectations", help="List the sentences that `expect` accepts.")
     ] = False,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the scenarios that come with the emulator, or print one.
 

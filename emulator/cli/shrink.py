@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from emulator.cli.parts.options import OneObject, Width, interrupt_on_signals, print_json
+from emulator.cli.parts.options import JsonOption, Width, interrupt_on_signals, print_json
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.schedules import (
     headline,
@@ -31,7 +31,7 @@ def command(
         typer.Option(metavar="FILE", help="Write the result here; default: FILE-small.yaml."),
     ] = None,
     width: Width = None,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Reduce a failing schedule to a minimal one, and show it.
 

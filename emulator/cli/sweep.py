@@ -12,7 +12,7 @@ import typer
 from emulator.cli.analyze import SparkConf, SparkMaster, settings_of
 from emulator.cli.parts.options import (
     GuardOption,
-    OneObject,
+    JsonOption,
     ScenarioArgument,
     interrupt_on_signals,
     print_json,
@@ -62,7 +62,7 @@ def command(
     ] = False,
     master: SparkMaster = "local[*]",
     conf: SparkConf = None,
-    as_json: OneObject = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Play every combination of settings, versions and paths with every seed on Spark.
 

@@ -26,15 +26,15 @@ from emulator.trace.values import (
 
 
 class ActionApplied(Event, frozen=True, gc=False):
-    """Something was done to the cluster from outside: what (`do`), to `broker` if to one, and with
-    which parameters."""
+    """An action was applied to the cluster from outside: its name (`do`), the `broker` if it
+    concerns one, and its parameters."""
 
     do: str
     parameters: Parameters
 
 
 class ActionReturned(Event, frozen=True, gc=False):
-    """The client that asked for the action `of` (its seq) has its answer: an error name, or
+    """The client of the action `of` (its seq) has received the response: an error name, or
     `NONE`."""
 
     of: int
@@ -164,7 +164,7 @@ class ProcessStateChanged(Event, frozen=True, gc=False):
 
 
 class ThreadFailed(Event, frozen=True, gc=False):
-    """A thread of Kafka caught an exception, logged it and went on: what it was doing, and the
+    """A thread of Kafka caught an exception, logged it and continued: what it was doing, and the
     error."""
 
     what: str

@@ -19,8 +19,8 @@ Handler = Callable[[Any], None]
 def handlers_of(part: object) -> dict[type, Handler]:
     """The event classes that `part` wants, with its methods for them."""
     names = [name for name in dir(part) if name.startswith("on_")]
-    strangers = [name for name in names if name.removeprefix("on_") not in _CLASSES]
-    assert not strangers, f"{type(part).__name__}: no such event: {strangers}"
+    unknown = [name for name in names if name.removeprefix("on_") not in _CLASSES]
+    assert not unknown, f"{type(part).__name__}: no such event: {unknown}"
     return {_CLASSES[name.removeprefix("on_")]: getattr(part, name) for name in names}
 
 

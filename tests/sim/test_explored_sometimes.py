@@ -36,7 +36,7 @@ SEARCHES = {
         ("pause 3 for 3s", "kill 3"),
         {
             "two notifications coalesced",
-            "a watch fired before the list was worked off",
+            "a watch fired before the list was processed",
             "controller moved with notifications outstanding",
         },
     ),

@@ -71,7 +71,7 @@ def _changes(before: Profile, now: Profile) -> Iterator[str]:
     if new:
         yield f"New guards: {', '.join(f'`{guard.name}`' for guard in new)}.\n"
     if gone:
-        yield f"What it brings lacks: {', '.join(f'`{guard.name}`' for guard in gone)}.\n"
+        yield f"New code without the later fix: {', '.join(f'`{guard.name}`' for guard in gone)}.\n"
     if changed:
         yield f"| | {before.name} | {now.name} |\n|---|---|---|"
         yield from map(_row, changed)

@@ -64,7 +64,7 @@ def _parameters() -> str:
 _PARAMETERS = """
 ## Parameters of an action
 
-One object; what does not belong to the action, or was left to its default, is not in it.
+One object. It leaves out fields that the action does not have, and defaults.
 
 | field | type | |
 |---|---|---|"""

@@ -248,7 +248,9 @@ class KafkaZkClient(ConfigRequests):
             raise ControllerMoved(f"broker {current} was elected")
         result = await self.get_controller_epoch()
         if result is None or result[0] != new_epoch:
-            raise ControllerMoved("the controller's node was mine, the epoch is another's")
+            raise ControllerMoved(
+                "this broker created /controller, but another one raised the epoch"
+            )
         return result
 
     async def delete_controller(self, epoch_zk_version: int) -> None:

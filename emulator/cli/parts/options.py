@@ -54,7 +54,7 @@ TimeScale = Annotated[
     int, typer.Option(min=1, max=1000, help="Live runs: divide all times by this.")
 ]
 Width = Annotated[int | None, typer.Option(help="Columns; default: the width of the terminal.")]
-OneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 Lasting = Annotated[
     str | None, typer.Option("--for", metavar="TIME", help="Stop after this time, such as 30s.")
 ]

@@ -29,7 +29,7 @@ _THIN_MS = 60
 """Of two moments so close to each other the later one sees what the earlier one would."""
 _CREATIONS = ("create_topic", "add_partitions")
 _CREATION_MS = 1000
-_ASKED_ABOUT = ("up", "produce")
+_NEEDED_ACTIONS = ("up", "produce")
 """Actions that the export of later events needs to know."""
 
 
@@ -195,4 +195,4 @@ class GuidedRun:
         self._exported = len(self._session.events)
         self._partial.grow(export([*self._needed, *new], self.script.settings))
         actions = (event for event in new if isinstance(event, events.ActionApplied))
-        self._needed += (action for action in actions if action.do in _ASKED_ABOUT)
+        self._needed += (action for action in actions if action.do in _NEEDED_ACTIONS)

@@ -83,7 +83,7 @@ def reply_lost_after_apply(trace: Trace) -> bool:
 
 
 def watch_fired_before_list_was_processed(trace: Trace) -> bool:
-    """A controller's watch fired again while it had not worked off what it had fired for."""
+    """A controller's watch fired again before its last event was processed."""
     queued: set[int] = set()
     for event in trace:
         if isinstance(event, events.ControllerEventQueued) and event.event == NOTIFICATION_EVENT:
@@ -105,7 +105,7 @@ def alter_isr_retried(trace: Trace) -> bool:
 COVERAGE_GOALS: Mapping[str, Goal] = {
     "BadVersion seen": bad_version_seen,
     "two notifications coalesced": notifications_coalesced,
-    "a watch fired before the list was worked off": watch_fired_before_list_was_processed,
+    "a watch fired before the list was processed": watch_fired_before_list_was_processed,
     "controller moved": any_of(
         events.ControllerElected, sentence="Another broker became controller."
     ),
@@ -118,9 +118,9 @@ COVERAGE_GOALS: Mapping[str, Goal] = {
         events.ControlRequestRefused,
         events.LeaderAndIsrIgnored,
         events.StopReplicaIgnored,
-        sentence="A broker refused a controller, or ignored what it said.",
+        sentence="A broker refused or ignored a controller's request.",
     ),
-    "log truncated": any_of(events.LogTruncated, sentence="A follower gave up records."),
+    "log truncated": any_of(events.LogTruncated, sentence="A follower truncated its log."),
 }
 
 

@@ -194,7 +194,7 @@ class Administrator:
                     )
                     futures = client.incremental_alter_configs([resource])
                 case _:
-                    raise AssertionError(f"{request.name}: Capabilities refuse it")
+                    raise AssertionError(f"{request.name}: capabilities should have refused it")
             for future in futures.values():
                 future.result(ADMIN_TIMEOUT_S)
         except KafkaException as error:
