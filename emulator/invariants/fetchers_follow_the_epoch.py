@@ -23,10 +23,12 @@ class FetchersFollowTheEpoch(Invariant):
     that epoch; if it leads the partition itself, from no broker (S14)."""
 
     def begin(self) -> None:
-        self._strays: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        self._wrong_leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        self._strays = {key: one for key, one in self._strays.items() if key[1] != event.broker}
+        self._wrong_leaders = {
+            key: one for key, one in self._wrong_leaders.items() if key[1] != event.broker
+        }
 
     def on_fetch_sent(self, event: e.FetchSent) -> None:
         """A fetch that was put together just before is still sent, and its answer is thrown away:
@@ -37,7 +39,7 @@ class FetchersFollowTheEpoch(Invariant):
             if replica is None or replica.leader == event.leader or replica.leader < 0:
                 continue
             key = name, event.broker
-            if self._strays.get(key) == (event.leader, replica.leader_epoch):
+            if self._wrong_leaders.get(key) == (event.leader, replica.leader_epoch):
                 self.violated(
                     FetchesFromAnother(
                         replica.leader_epoch,
@@ -48,4 +50,4 @@ class FetchersFollowTheEpoch(Invariant):
                         broker=event.broker,
                     )
                 )
-            self._strays[key] = event.leader, replica.leader_epoch
+            self._wrong_leaders[key] = event.leader, replica.leader_epoch

@@ -38,12 +38,12 @@ class Queue(Generic[T]):
     """An unbounded FIFO queue (LinkedBlockingQueue) with any number of takers, served in their
     order."""
 
-    __slots__ = ("_items", "_kernel", "_takers")
+    __slots__ = ("_items", "_kernel", "_waiting_tasks")
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._items: deque[tuple[int, T]] = deque()
-        self._takers: deque[Task] = deque()
+        self._waiting_tasks: deque[Task] = deque()
 
     def __len__(self) -> int:
         return len(self._items)
@@ -52,8 +52,8 @@ class Queue(Generic[T]):
     def put(self, item: T) -> None:
         self._items.append((self._kernel.cause, item))
         # One taker for one item; it takes whatever is first by the time it runs.
-        if self._takers:
-            self._kernel.make_ready(self._takers.popleft())
+        if self._waiting_tasks:
+            self._kernel.make_ready(self._waiting_tasks.popleft())
 
     async def take(self) -> T:
         """Block until there is an item, and take it."""
@@ -62,7 +62,7 @@ class Queue(Generic[T]):
         while not self._items:
             task = kernel.this_task()
             task.waiting_for = "queue"
-            self._takers.append(task)
+            self._waiting_tasks.append(task)
             await SUSPEND
         cause, item = self._items.popleft()
         kernel.cause = cause

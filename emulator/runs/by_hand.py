@@ -22,7 +22,7 @@ from emulator.trace.state import TraceState
 
 SLICE_US = 1_000
 LONGEST_STEP_US = 60_000_000
-TELL_EVERY_US = 500_000
+PROGRESS_EVERY_US = 500_000
 
 OnTime = Callable[[int], None]
 
@@ -140,8 +140,8 @@ class ManualRun:
         for action in act.actions:
             self._run.apply(action)
             self._run.run_to(act.at_us)
-        while on_time is not None and self.now_us + TELL_EVERY_US < act.at_us:
-            self._run.run_through(self.now_us + TELL_EVERY_US)
+        while on_time is not None and self.now_us + PROGRESS_EVERY_US < act.at_us:
+            self._run.run_through(self.now_us + PROGRESS_EVERY_US)
             on_time(self.now_us)
         self._run.run_through(act.at_us)
 

@@ -164,7 +164,7 @@ class TappedZooKeeper:
         self._expire(broker)
 
     def forget_session(self, broker: int) -> None:
-        raise AssertionError("a real server ends a session with all it holds: Capabilities say so")
+        raise AssertionError("capabilities should have refused this on a real server")
 
     def end_session(self, broker: int) -> None:
         raise AssertionError("a real server forgets no session by halves: Capabilities say so")

@@ -36,7 +36,7 @@ State = tuple[int, int, int, int, int]
 the LeaderAndIsr that were sent."""
 Step = tuple[str, int, int]
 """Its description, the number of the half after it, and the bit of the message that it sends."""
-TELL_EVERY = 5_000
+PROGRESS_EVERY = 5_000
 
 
 class Seen(NamedTuple):
@@ -213,7 +213,7 @@ class Explorer:
                         path.append(words)
                     return Result(len(depth_of), transitions, len(path), False, tuple(path[::-1]))
                 queue.append(after)
-                if on_progress is not None and not len(depth_of) % TELL_EVERY:
+                if on_progress is not None and not len(depth_of) % PROGRESS_EVERY:
                     on_progress(len(depth_of))
         return Result(len(depth_of), transitions, max(depth_of.values()), True)
 

@@ -60,8 +60,8 @@ CAUGHT_UP_TIME_RESET = Guard(
     name="caught-up-time-reset",
     kafka="KAFKA-4485",
     since="0.10.2",
-    does="A new leader counts the members of its ISR as caught up now. Without it: they have the"
-    " time at which their objects were made, and the first shrink may expel them all.",
+    does="A new leader counts the members of its ISR as caught up now. Without it: their"
+    " time starts when their objects were made, and the first shrink may expel them all.",
     citation="spec §3.8, H23; Partition.scala@0.10.2.2 makeLeader",
 )
 
