@@ -227,7 +227,7 @@ class StandaloneBroker:
     # -- what it says ------------------------------------------------------------------------------
 
     def log(self, text: str) -> None:
-        """One line on standard error, with the time; strangers have a say in some."""
+        """One line on standard error, with the time; some text comes from clients."""
         shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[:SHOWN])
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
         print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
@@ -243,7 +243,7 @@ class StandaloneBroker:
             case events.ControllerElected(controller_epoch=epoch):
                 self.log(f"is controller, epoch {epoch}")
             case events.ControllerResigned(controller_epoch=epoch):
-                self.log(f"is controller no more, epoch {epoch}")
+                self.log(f"is no longer controller, epoch {epoch}")
             case events.BrokerHalted(reason=reason):
                 self.log(f"halted: {reason}")
             case events.BrokerExited():

@@ -172,8 +172,10 @@ class ContainerBroker(LoggedBroker):
         def end() -> None:
             if self._container is not None:
                 self._resume()
-                if not self._over.is_set():
-                    self._container.stop(timeout=int(GRACE_S))
+                if not self.stopped:  # a second signal would end it at once
+                    self._signal("SIGTERM")
+                if not self._over.wait(GRACE_S):
+                    self._signal("SIGKILL")
                 self._finish_reading()
 
         self._order(end)
