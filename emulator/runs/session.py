@@ -102,7 +102,10 @@ class RunListeners:
     ) -> None:
         self.sink = Sink(kept_max)
         settings = {**scenario.running().values, **scenario.settings}
-        levels = any(checks()[one.check].reads_levels for one in scenario.expectations)
+        # Who keeps all events in memory keeps what follows from them, too.
+        levels = kept_max is None or any(
+            checks()[one.check].reads_levels for one in scenario.expectations
+        )
         brokers = [boot.broker for boot in scenario.boots]
         self.state = TraceState(brokers, settings, level_histories=levels)
         self.judge = Judge(scenario.expectations, self.state)

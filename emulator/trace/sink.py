@@ -1,10 +1,9 @@
 """Where events go: kept in memory, handed to listeners, written as lines.
 
 The sink numbers events; their order is the order of the trace. It keeps them all, or, where they
-are written to a file, up to a limit: a longer run has its events there alone.
-A listener (an invariant, a metric,
-a progress line) sees each event once, right after it happened. A file is written line by line, so
-that what happened before a crash can be read up to the last line.
+are written to a file, up to a limit: a longer run has its events there alone. A listener (an
+invariant, a metric, a progress line) sees each event once, right after it happened. A file is
+written line by line, so that what happened before a crash can be read up to the last line.
 """
 
 from __future__ import annotations
