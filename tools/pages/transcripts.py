@@ -10,12 +10,14 @@ what the page claims must not.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from emulator import cli
 
@@ -28,6 +30,7 @@ _ELSEWHERE = re.compile(r"run directory|repeat it +isr run|\.\.\.$")
 _BY_THE_CLOCK = re.compile(r"in [\d.]+ s \([\d.]+ per second\)|\([\d.]+ per second\)|, [\d.]+ s$")
 """How long it took here: another figure each time."""
 
+WIDTH = 100
 PROMPT = "$ "
 LEFT_OUT = "..."
 
@@ -45,7 +48,8 @@ def output_of(command: str, directory: Path) -> str:
     words = shlex.split(command)
     assert words[0] == "isr", f"{command}: no command of ours"
     printed, errors = StringIO(), StringIO()
-    with chdir(directory), redirect_stdout(printed), redirect_stderr(errors):
+    wide = patch.dict(os.environ, {"COLUMNS": str(WIDTH)})  # whatever the terminal here is
+    with wide, chdir(directory), redirect_stdout(printed), redirect_stderr(errors):
         code = cli.execute(words[1:])
     assert code in (0, 1), f"{command}: exit code {code}: {errors.getvalue()}"
     lines = [line.rstrip() for line in printed.getvalue().splitlines()]
