@@ -81,7 +81,10 @@ def test_the_last_line_repeats_the_run_exactly(isr: Isr) -> None:
     assert out_again.splitlines()[-1] == out.splitlines()[-1]
 
 
-def test_one_expectation_that_does_not_hold_ends_with_1(isr: Isr) -> None:
+def test_one_expectation_that_does_not_hold_ends_with_1(
+    isr: Isr, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     story = Story().created().at(7).written(1, 1, 3).at(17).notified()
     code, out, _ = isr.playing(telling(story))("run", "tried.yaml", "--quiet")
     assert code == 1
