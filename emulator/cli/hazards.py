@@ -160,8 +160,8 @@ def _show(
             console.print(line)
     if cured and side.is_as_expected:
         console.print(Text.assemble(("held    ", "green"), "  no invariant is violated"))
-    if cured and entry.cure.because:
-        console.print(f"          {entry.cure.because}")
+    if cured and entry.cure.explanation:
+        console.print(f"          {entry.cure.explanation}")
     if side.late:
         console.print("          unknown: the machine was too slow for a live run")
     console.print(f"run directory  {side.directory}")

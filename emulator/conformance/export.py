@@ -121,7 +121,7 @@ def _copied(event: Event) -> Fact:
 
 def _results(event: events.RecordsProduced, up_us: int) -> Iterator[ProduceResult]:
     """One line per record, at the round of its driver after the answer, as recordings have it."""
-    t = ((event.told or event.t) - up_us) // 1000
+    t = ((event.polled_at or event.t) - up_us) // 1000
     topic, partition = event.partition
     for n in range(event.count):
         offset = event.base_offset + n if event.base_offset >= 0 else None

@@ -29,11 +29,12 @@ _CURES = ("guards", "config", "profile", "propagation", "because")
 
 class Cure(msgspec.Struct, frozen=True):
     """What keeps the scenario from breaking anything: guards that are switched, settings, another
-    version. `because`: said where that is not what Kafka did."""
+    version. `explanation` (`because` in a file):
+    where that is not what Kafka did."""
 
     chosen: VersionOptions = VersionOptions()
     sets: tuple[str, ...] = ()
-    because: str = ""
+    explanation: str = ""
 
     @property
     def words(self) -> list[str]:

@@ -31,7 +31,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     reproduced: bool
     cured: bool
-    said: str
+    message: str = msgspec.field(name="said")
     steps: int
     entries: int
     needless: int

@@ -91,7 +91,7 @@ def _columns(field: inspect.Field) -> tuple[Column, ...]:
     if isinstance(field.type, inspect.NamedTupleType) and field.type.cls is TopicPartition:
         inner = [Column(f.name, _type(f.type), (field.name, f.name)) for f in field.type.fields]
         return tuple(inner)
-    return (Column(field.name, _type(field.type), (field.name,)),)
+    return (Column(field.encode_name, _type(field.type), (field.name,)),)
 
 
 def _own_columns(kind: type[Event]) -> list[Column]:

@@ -9,6 +9,8 @@ decided it; never an interpretation. A new kind is a class here and an entry of 
 
 from __future__ import annotations
 
+import msgspec
+
 from emulator.trace.event import Event
 from emulator.trace.values import (
     EpochRun,
@@ -519,7 +521,7 @@ class RecordsProduced(Event, frozen=True, gc=False):
     error name.
 
     `handed_over` is when the first of them was given to the client (microseconds), `told` when its
-    driver next asks for results (0: there is none); `base_offset` is -1 on errors.
+    driver next polls for results (0: there is none); `base_offset` is -1 on errors.
     """
 
     client: str
@@ -529,7 +531,7 @@ class RecordsProduced(Event, frozen=True, gc=False):
     base_offset: int
     count: int
     handed_over: int
-    told: int = 0
+    polled_at: int = msgspec.field(default=0, name="told")
 
 
 class RecordsConsumed(Event, frozen=True, gc=False):

@@ -104,7 +104,7 @@ class DescribedFetcher(msgspec.Struct):
     thread: str
     leader: int
     fetcher_id: int
-    asked_ms_ago: float | None
+    sent_ms_ago: float | None = msgspec.field(name="asked_ms_ago")
     session_epoch: int
     partitions: list[FetchedPartition]
 
@@ -313,7 +313,7 @@ def _fetcher(broker: int, key: ThreadKey, thread: FetcherThread, now_us: int) ->
         thread=f"ReplicaFetcherThread-{fetcher_id}-{leader}",
         leader=leader,
         fetcher_id=fetcher_id,
-        asked_ms_ago=(now_us - thread.sent_us) / 1000 if thread.sent_us is not None else None,
+        sent_ms_ago=(now_us - thread.sent_us) / 1000 if thread.sent_us is not None else None,
         session_epoch=thread.session_epoch,
         partitions=partitions,
     )

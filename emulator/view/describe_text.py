@@ -185,8 +185,8 @@ def _fetchers(description: Description, only: TopicPartition | None) -> Iterator
         yield Text(f"\nbroker {_broker(broker)}: {count}", style="bold")
         for one in threads:
             last = "no fetch sent yet"
-            if one.asked_ms_ago is not None:
-                ago = f"last fetch {span(one.asked_ms_ago * 1000)} ago"
+            if one.sent_ms_ago is not None:
+                ago = f"last fetch {span(one.sent_ms_ago * 1000)} ago"
                 last = f"session epoch {one.session_epoch}, {ago}"
             number = f"{len(one.partitions)} partition{'s' * (len(one.partitions) != 1)}"
             yield Text(f"  {one.thread}: {number}, {last}")

@@ -129,10 +129,10 @@ class Story(msgspec.Struct, kw_only=True):
     notifies: bool = True
     check_every_ms: int | None = None
     circumstances: list[Circumstance] = []
-    because: list[CauseStep] = []
+    causes: list[CauseStep] = msgspec.field(default_factory=list, name="because")
     expected_version: int | None = None
     refused: int = 0
-    asked: list[AlterIsrSending] = []
+    sendings: list[AlterIsrSending] = msgspec.field(default_factory=list, name="asked")
     holds: list[Hold] = []
     later_changes: int = 0
     notification: str | None = None
@@ -183,7 +183,7 @@ def explain_version(
     if attempt is not None:
         _add_decision(story, timeline, header, attempt)
     else:
-        story.because = causes_of(timeline, write)
+        story.causes = causes_of(timeline, write)
     _add_propagation(story, timeline, write, attempt)
     return story
 
@@ -237,7 +237,7 @@ def _add_decision(story: Story, timeline: Timeline, header: Header, attempt: Att
     for sent in attempt.requests:
         after_ms = (sent.t - started.t) / 1000
         at_ms, partitions = _ms(timeline, sent.t), len(sent.partitions)
-        story.asked.append(
+        story.sendings.append(
             AlterIsrSending(sent.controller, at_ms, after_ms, sent.attempt, partitions)
         )
     if started.change == "shrink":

@@ -81,7 +81,7 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
 
 
 def _controller_decision(story: Story) -> Iterator[tuple[str, str]]:
-    for place, step in enumerate(story.because):
+    for place, step in enumerate(story.causes):
         yield "" if place else "cause", f"{seconds(step.at_ms)}  {step.text}"
     why = f" ({story.reason})" if story.reason else ""
     yield "decided by", f"the controller{why}; no leader requested it"
@@ -105,13 +105,13 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         since, until = seconds(fault.from_ms), seconds(fault.to_ms)
         yield "fault", f"broker {fault.broker} {fault.text} from {since} to {until}"
     # AlterIsr: a leader that does not write itself asks the controller.
-    for one in story.asked:
+    for one in story.sendings:
         more = one.partitions - 1
         others = f" with {more} other partition{'s' * (more > 1)}" if more else ""
         again = f", attempt {one.attempt}" if one.attempt > 1 else ""
         query = f"to controller {one.controller}{others} at {seconds(one.at_ms)}{again}"
         yield "AlterIsr", f"{query}, {_span(one.ms)} after the decision"
-    if story.asked:
+    if story.sendings:
         # KIP-497: until the answer the leader counts with the larger of both sets.
         grown = "the new ISR" if story.change == "expand" else "the old ISR"
         yield "", f"pending until the response: meanwhile the high watermark waits for {grown}"
@@ -176,7 +176,7 @@ def _propagation(story: Story) -> Iterator[tuple[str, str]]:
             since = f"{_span(story.since_propagation_ms or 0)} ago"
             why = f"quiet for only {_span(story.quiet_ms)}, but the last notification was {since}"
         yield "notified", f"{node(story.notification)} at {at}: {why}"
-    elif story.asked:
+    elif story.sendings:
         yield (
             "notified",
             "by the controller: it queued UpdateMetadata before it answered the leader",

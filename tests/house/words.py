@@ -104,24 +104,12 @@ KEEPS = re.compile(
 )
 
 
-# Fields that stand in files of users: keys of YAML, of JSON and of traces.
-WIRE_NAMES = frozenset(
-    {
-        ("emulator/hazards/entry.py", "because"),
-        ("emulator/hazards/state.py", "said"),
-        ("emulator/trace/events.py", "told"),
-        ("emulator/view/why.py", "asked"),
-        ("emulator/view/why.py", "because"),
-    }
-)
-
-
 def names_are_of_the_field(house: House) -> Iterator[str]:
     for source in house.python:
         if source.path.startswith("tests/"):
             continue
         for node, name in bound_names(source):
-            if name.strip("_").lower() in NAMES_THAT_WENT and (source.path, name) not in WIRE_NAMES:
+            if name.strip("_").lower() in NAMES_THAT_WENT:
                 yield source.at(node, f"`{name}` is a word that went")
 
 

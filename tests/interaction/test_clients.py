@@ -417,7 +417,7 @@ def test_a_driver_is_told_results_one_after_another() -> None:
         producer.start(rate=20, batch=1, jitter_us=lambda: 0)
         cluster.run_ms(40)
         produced = [e for e in cluster.kernel.sink.events if isinstance(e, events.RecordsProduced)]
-        assert [e.told - produced[0].told for e in produced] == [0, 20]
+        assert [e.polled_at - produced[0].polled_at for e in produced] == [0, 20]
 
 
 def test_a_broker_that_was_cut_off_is_not_believed_about_leaders() -> None:

@@ -54,7 +54,7 @@ def _try(entry: Entry, before: Seen | None, arguments: argparse.Namespace) -> Se
     return Seen(
         reproduced=broken.is_as_expected,
         cured=cured.is_as_expected,
-        said=messages[0],
+        message=messages[0],
         steps=len(actions_of(entry.scenario())),
         entries=entries,
         needless=len(needless(entry)),

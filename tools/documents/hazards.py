@@ -65,7 +65,7 @@ def _lengths(one: Seen) -> tuple[str, str, str]:
 
 
 def _result(one: Seen) -> str:
-    return one.said if one.reproduced else f"NOT reproduced: {one.said}"
+    return one.message if one.reproduced else f"NOT reproduced: {one.message}"
 
 
 def _live(entry: Entry, one: Seen | None) -> str:
@@ -83,8 +83,8 @@ def _stories() -> Iterator[str]:
         tickets = ", ".join([entry.name, *entry.also])
         facts = f" ({entry.facts})" if entry.facts else ""
         yield f"### {entry.name}: {entry.title}\n\n{tickets}{facts}. {entry.story}"
-        if entry.cure.because:
-            yield f"\n{entry.cure.because}"
+        if entry.cure.explanation:
+            yield f"\n{entry.cure.explanation}"
         yield ""
 
 

@@ -13,6 +13,8 @@ import sys
 from itertools import pairwise
 from typing import get_args
 
+import msgspec
+
 from emulator.trace import columns
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
@@ -83,8 +85,9 @@ def _title(text: str) -> str:
 
 def _entry(kind: type[Event]) -> str:
     text = " ".join(inspect.cleandoc(kind.__doc__ or "").split())
-    hints = {k: v for k, v in inspect.get_annotations(kind).items() if k not in _COMMON}
-    fields = ", ".join(f"`{name}`: {hint}" for name, hint in hints.items())
+    hints, written = inspect.get_annotations(kind), msgspec.structs.fields(kind)
+    own = [one for one in written if one.name not in _COMMON]
+    fields = ", ".join(f"`{one.encode_name}`: {hints[one.name]}" for one in own)
     return f"- **`{kind.__struct_config__.tag}`**: {text}" + (f"  \n  {fields}" if fields else "")
 
 

@@ -45,7 +45,7 @@ KINDS: tuple[type[Any], ...] = typing.get_args(AnyEvent)
 
 def sample(kind: type[Any]) -> Any:
     """An event of this kind with some value in every field."""
-    values = {f.encode_name: value(f.type) for f in msgspec.structs.fields(kind)}
+    values = {f.name: value(f.type) for f in msgspec.structs.fields(kind)}
     return kind(**{**values, "seq": 0, "t": 0, "broker": 1, "cause": -1})
 
 
