@@ -128,10 +128,10 @@ def read_document(file: str, text: str) -> Item:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(part for part in (error.context, error.problem) if part)
-        problem = "no YAML: " + problem.replace("\n", " ")
+        problem = "invalid YAML: " + problem.replace("\n", " ")
         raise ScenarioError(file, mark.line + 1 if mark else 1, "", problem) from None
     except yaml.YAMLError as error:
-        raise ScenarioError(file, 1, "", "no YAML: " + str(error).splitlines()[0]) from None
+        raise ScenarioError(file, 1, "", "invalid YAML: " + str(error).splitlines()[0]) from None
     if node is None:
         raise ScenarioError(file, 1, "", "the file is empty")
     return Item(file, node)

@@ -7,6 +7,7 @@ Owns the words and columns, and which partitions are shown in full; every fact c
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -146,7 +147,10 @@ def _leader(view: View) -> str:
 def _grid(titles: Sequence[str]) -> Table:
     table = Table.grid(padding=(0, 2))
     for title in titles:
-        table.add_column(no_wrap=True, justify="right" if title in ("LEO", "HW") else "left")
+        # In a narrow terminal lists of brokers take two lines; nothing is cut off.
+        is_list = title in ("AR", "ISR", "OSR")
+        justify: Literal["left", "right"] = "right" if title in ("LEO", "HW") else "left"
+        table.add_column(no_wrap=not is_list, overflow="fold", justify=justify)
     table.add_row(*(Text(title, style=QUIET) for title in titles))
     return table
 

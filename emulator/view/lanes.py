@@ -276,8 +276,9 @@ class Narrow(Sheet):
     """
 
     def __init__(self, lanes: Lanes, width: int, column: int) -> None:
-        super().__init__(lanes, width, 3)
-        self.words = TIME + 3 * len(lanes.lanes) + 1
+        digits = max((len(lane) for lane in lanes.lanes if lane.isdigit()), default=1)
+        super().__init__(lanes, width, max(3, digits + 1))
+        self.words = TIME + self.column * len(lanes.lanes) + 1
 
     def header(self) -> Iterator[Text]:
         canvas = Canvas(self.width, 1)

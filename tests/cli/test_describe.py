@@ -147,3 +147,26 @@ def test_a_mistake_is_one_line_and_64(
     code, out, err = isr("describe", run, *options)
     assert (code, out, err.count("\n")) == (64, "", 1)
     assert said in err
+
+
+LARGE_IDS = """\
+cluster: {brokers: [101, 102, 103]}
+topics: {orders: {partitions: [[101, 102, 103]]}}
+run: 1s
+"""
+
+
+def test_ids_of_three_digits_have_room_at_80_columns(
+    isr: Isr, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Lanes keep their ids apart, and the table cuts nothing off."""
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "large.yaml").write_text(LARGE_IDS)
+    options = ("--zookeeper", "simulated", "--seed", "5", "--out", tmp_path)
+    code, lanes, _ = isr("run", tmp_path / "large.yaml", *options)
+    assert code == 0
+    assert " 101 102 103 " in lanes.splitlines()[0]
+    code, table, _ = isr("describe", tmp_path / "latest")
+    assert code == 0
+    assert "…" not in table
+    assert max(map(len, table.splitlines())) <= 80

@@ -90,6 +90,7 @@ PHRASES_THAT_WENT = tuple(
         r"untold",
         r"is wanted",
         r"is no time",
+        r"no YAML",
     )
 )
 LONGEST_SENTENCE = 45

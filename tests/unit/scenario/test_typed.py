@@ -132,7 +132,7 @@ def test_a_topic_that_was_made_by_hand_is_known_from_then_on(loaded: LoadedScena
         ("topic_config orders colour=red", "config.colour: there is no such key"),
         ("puase 2", "there is no puase; did you mean pause?"),
         ("pause 2}", "broker: expected a whole number, not '2}'"),
-        ("reassign orders-0 [1,2", "no YAML"),
+        ("reassign orders-0 [1,2", "invalid YAML"),
     ],
 )
 def test_a_mistake_is_said_with_the_field_that_it_is_in(
