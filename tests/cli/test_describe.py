@@ -165,7 +165,7 @@ def test_ids_of_three_digits_have_room_at_80_columns(
     options = ("--zookeeper", "simulated", "--seed", "5", "--out", tmp_path)
     code, lanes, _ = isr("run", tmp_path / "large.yaml", *options)
     assert code == 0
-    assert " 101 102 103 " in lanes.splitlines()[0]
+    assert any(" 101 102 103 " in line for line in lanes.splitlines()[:3])
     code, table, _ = isr("describe", tmp_path / "latest")
     assert code == 0
     assert "…" not in table
