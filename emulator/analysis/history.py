@@ -66,8 +66,10 @@ def history(events: DataFrame) -> DataFrame:
     before = F.last(state, ignorenulls=True).over(in_order.rowsBetween(*_BEFORE))
     # A trace without transactions shows no creation: version 0 after a later version starts a new
     # generation.
-    is_again = before["version"].isNull() | ((before["version"] > 0) & (before["t"] < F.col("t")))
-    begins = is_state & (F.col("version") == 0) & is_again
+    is_recreated = before["version"].isNull() | (
+        (before["version"] > 0) & (before["t"] < F.col("t"))
+    )
+    begins = is_state & (F.col("version") == 0) & is_recreated
     generation = F.sum(F.col("begins").cast("bigint")).over(in_order)
     flagged = rows.withColumn("begins", F.coalesce(begins, F.lit(False)))
     return in_one_partition(flagged.withColumn("generation", generation))

@@ -141,7 +141,7 @@ class KernelPlaces:
 
     def release(self, place: Place) -> None:
         if self._kernel.holds is None or not self._kernel.holds.release(place):
-            raise UserError(f"release: nothing was to be held {place.words}")
+            raise UserError(f"release: no hold was ordered {place.words}")
 
 
 def on_the_trace(kernel: Kernel, action: Action) -> None:

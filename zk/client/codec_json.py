@@ -32,7 +32,7 @@ def decode_json(path: str, data: bytes | None, decoder: msgspec.json.Decoder[S])
     except msgspec.ValidationError as error:
         raise _named(path, str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedZNode(path, "", f"no JSON: {error}") from None
+        raise MalformedZNode(path, "", f"invalid JSON: {error}") from None
 
 
 def decode_number(path: str, data: bytes | None, low: int, high: int) -> int:

@@ -30,7 +30,7 @@ class MetadataSkips(Check):
         last = self.expected if self.last is None else self.last
         assert last is not None
         if version < last:
-            return Finding(None, f"the znode only came to v{version}")
+            return Finding(None, f"the state znode reached only v{version}")
         shown = self.state.propagation.versions_shown(self.partition)
         seen = "shown: " + (", ".join(f"v{v}" for v in sorted(shown)) or "none")
         if self.expected is not None:

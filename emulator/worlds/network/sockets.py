@@ -229,7 +229,7 @@ class Sockets:
         """Connections whose other end has not taken all that it is sent."""
         self._paused: dict[socket.socket, Callable[[int], None]] = {}
         """Listening sockets that accept nobody for now."""
-        self._short_of = ""
+        self._missing = ""
         """What was missing when a connection was last to be accepted; it is said once."""
         self.watch(self._woken, self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name="sockets", daemon=True)
@@ -404,7 +404,7 @@ class Sockets:
             end.close()
             return
         self._connections[line.host] += 1
-        self._short_of = ""
+        self._missing = ""
         accepted(line)
 
     def _check_descriptors(self, server: socket.socket) -> None:
@@ -423,8 +423,8 @@ class Sockets:
         again: to be ready and not to be accepted would keep this thread busy."""
         self.forget(server)
         self._paused[server] = accept
-        if why != self._short_of:
-            self._short_of = why
+        if why != self._missing:
+            self._missing = why
             self._log(f"no new connections are accepted for now: {why}")
 
     def _resume_accepting(self) -> None:

@@ -148,10 +148,10 @@ def test_a_topic_comes_back(assignment: dict[int, ReplicaAssignment]) -> None:
 MALFORMED_STATES = [
     (None, "", "no data"),
     (b"", "", "empty"),
-    (b"{", "", "no JSON"),
-    (b"\xff\xfe", "", "no JSON"),
+    (b"{", "", "invalid JSON"),
+    (b"\xff\xfe", "", "invalid JSON"),
     (b"[]", "", "Expected `object`, got `array`"),
-    (STATE + b"x", "", "no JSON"),
+    (STATE + b"x", "", "invalid JSON"),
     (STATE.replace(b'"leader":1', b'"leader":"1"'), "leader", "Expected `int`, got `str`"),
     (STATE.replace(b'"leader":1', b'"leader":1.0'), "leader", "Expected `int`, got `float`"),
     (STATE.replace(b'"leader":1', b'"leader":true'), "leader", "Expected `int`, got `bool`"),
