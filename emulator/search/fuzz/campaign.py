@@ -16,6 +16,7 @@ from emulator.scenario.errors import UserError
 from emulator.search.fuzz.fuzz import FuzzTally
 from emulator.search.fuzz.repro import NAME, keep, repeated
 from emulator.search.fuzz.trial import Trial
+from zk.real.child import disowned_by_forks
 
 TRIALS, FINDINGS = "trials.ndjson", "findings.md"
 
@@ -42,11 +43,16 @@ class Campaign:
         except OSError:
             self._file.close()
             raise UserError(f"{path}: another isr fuzz uses this folder") from None
+        disowned_by_forks(self)
         try:
             self.first_seed = self._read(first_seed)
         except msgspec.DecodeError as error:
             self._file.close()
             raise UserError(f"{path / TRIALS}: not a list of trials: {error}") from None
+
+    def disown(self) -> None:
+        # A worker that outlives a killed search by a moment must not hold the folder.
+        self._file.close()
 
     def _read(self, first_seed: int) -> int:
         """Take what the file has, and cut off a line that is not whole."""
