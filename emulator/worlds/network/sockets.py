@@ -3,8 +3,8 @@
 Call-backs are made on this thread; a socket's owner moves them to its own. The broker's end of a
 connection delivers one frame and reads the next only after `read_on`, with nothing left to send, as
 Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
-is too long or malformed ends the connection. Every connection has one piece of at most 64 KB read
-in its turn. Owns what all connections together may take: their number, their bytes, descriptors.
+is too long or malformed ends the connection. Each turn reads at most 64 KB of one connection. Owns
+the limits of all connections together: their number, bytes and descriptors.
 Sources: SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames, no message.
 """
 
@@ -29,14 +29,14 @@ from emulator.worlds.wire.frames import MAX_FRAME, length_of
 READ = 1 << 16
 _HEAD = 4
 OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Of accept: nothing is wrong with the connection, which waits until there is room for it."""
+"""Errors of accept that do not concern the connection: it waits until there is room for it."""
 
 RESERVED_DESCRIPTORS = 64
 """What clients cannot take: files of the log, and connections to ZooKeeper and other brokers."""
 
 _LOOK_S = 1.0
-"""How often it is looked whether descriptors are free again, or a client has read anything. (The
-end of a connection of ours is noticed at once.)"""
+"""The interval of checks for free descriptors and slow readers. (The end of one of our own
+connections is noticed at once.)"""
 
 
 class ConnectionLimits(msgspec.Struct, frozen=True):
@@ -59,7 +59,8 @@ class FramedSocket:
         self._in, self._out = bytearray(), bytearray()
         self._muted = self._over = False
         self._reserved = 0
-        """What of the memory for requests is ours: the frame that is read, or is being answered."""
+        """Bytes of the memory for requests that this connection holds: its frame is being read or
+        answered."""
         self._waits_for_memory = False
         self.malformed = False
         """Whether it ended because of what came in."""
@@ -226,11 +227,11 @@ class Sockets:
         self._waiting: deque[FramedSocket] = deque()
         """Connections that have a request and no memory for it, in the order of their requests."""
         self.unsent: dict[FramedSocket, None] = {}
-        """Connections whose other end has not taken all that it is sent."""
+        """Connections whose other end has not read all that was sent."""
         self._paused: dict[socket.socket, Callable[[int], None]] = {}
-        """Listening sockets that accept nobody for now."""
-        self._missing = ""
-        """What was missing when a connection was last to be accepted; it is said once."""
+        """Listening sockets that accept no connections for now."""
+        self._pause_reason = ""
+        """Why accepting paused last; logged once."""
         self.watch(self._woken, self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name="sockets", daemon=True)
         self._thread.start()
@@ -336,8 +337,8 @@ class Sockets:
                 self._end_slow_readers()
 
     def _end_slow_readers(self) -> None:
-        """An answer is kept for as long as its reader takes any of it in the time after which Kafka
-        closes an idle connection."""
+        """A response is dropped, with its connection, when the client has read none of it for
+        connections.max.idle.ms: Kafka would close an idle connection by then."""
         idle_since_s = time.monotonic() - self.limits.connections_max_idle_ms / 1000
         for line in [line for line in self.unsent if line.sent_at_s < idle_since_s]:
             idle_ms = self.limits.connections_max_idle_ms
@@ -347,8 +348,8 @@ class Sockets:
     # -- memory for requests -----------------------------------------------------------------------
 
     def reserve(self, line: FramedSocket, size: int) -> bool:
-        """Whether a request may be read now. As long as there is any memory left it may, whatever
-        it takes (SimpleMemoryPool.java@2.6.3 tryAllocate, not strict)."""
+        """Whether a request may be read now. While any memory is left it may, whatever its size
+        (SimpleMemoryPool.java@2.6.3 tryAllocate, not strict)."""
         if self.limits.queued_max_request_bytes <= 0:
             return True
         if self._free_bytes <= 0:
@@ -404,12 +405,12 @@ class Sockets:
             end.close()
             return
         self._connections[line.host] += 1
-        self._missing = ""
+        self._pause_reason = ""
         accepted(line)
 
     def _check_descriptors(self, server: socket.socket) -> None:
-        """Raise EMFILE while the descriptors that are left are not for clients: the log, ZooKeeper
-        and other brokers need some. The lowest one that is free says how many there are."""
+        """Raise EMFILE while only the reserved descriptors are left: the log, ZooKeeper and other
+        brokers need them. The number of the lowest free one says how many are in use."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
             return
@@ -419,12 +420,12 @@ class Sockets:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def _pause(self, server: socket.socket, accept: Callable[[int], None], why: str) -> None:
-        """Clients wait in the backlog until a connection has ended, or what is missing is there
-        again: to be ready and not to be accepted would keep this thread busy."""
+        """Clients wait in the backlog until a connection ends or descriptors are free. The socket
+        is not watched meanwhile: ready and not accepted, it would keep this thread busy."""
         self.forget(server)
         self._paused[server] = accept
-        if why != self._missing:
-            self._missing = why
+        if why != self._pause_reason:
+            self._pause_reason = why
             self._log(f"no new connections are accepted for now: {why}")
 
     def _resume_accepting(self) -> None:

@@ -192,9 +192,9 @@ class StandaloneBroker:
             self.node.halt("second signal, the shutdown was not complete")
             return
         self.node.terminate()
-        self._say_what_shutdown_waits_for()
+        self._log_shutdown_wait()
 
-    def _say_what_shutdown_waits_for(self) -> None:
+    def _log_shutdown_wait(self) -> None:
         if self.node.shutting_down and self._session is SessionState.DISCONNECTED:
             self.log(
                 f"shutdown waits for ZooKeeper at {self.options.zookeeper}, which does not answer:"
@@ -250,7 +250,7 @@ class StandaloneBroker:
                 self.log("has ended")
             case events.ZkSessionState(state=state):
                 self._session = SessionState(state)
-                self._say_what_shutdown_waits_for()
+                self._log_shutdown_wait()
             case events.ThreadFailed(what=what, error=error):
                 self.log(f"{what}: {error}")
                 if what == "startup":
