@@ -6,7 +6,9 @@ JoinGroupRequest.json and its neighbours, KafkaApis.scala@2.6.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.groups import (
@@ -39,7 +41,7 @@ from emulator.kafka.protocol.groups import (
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
-from emulator.worlds.wire.partitions import ABSENT, by_topic, error_of, numbers_by_topic
+from emulator.worlds.wire.partitions import ABSENT, PartitionTable, error_of, numbers_by_topic
 
 NO_OPERATIONS = -(1 << 31)
 """Authorized operations that nobody has asked for."""
@@ -275,6 +277,49 @@ class LeaveGroup(Api[LeaveGroupRequest, LeaveGroupResponse]):
         return LeaveGroupResponse(error_of(entity.error_code), members)
 
 
+class OffsetEntry(msgspec.Struct, frozen=True):
+    """A partition of OffsetCommit and OffsetFetch, flat as `PartitionTable` has it."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int = ABSENT
+    metadata: str | None = ""
+    error: Errors = Errors.NONE
+
+
+class OffsetResult(msgspec.Struct, frozen=True):
+    partition: TopicPartition
+    error: Errors
+
+
+_PARTITIONS = "topics.name", "partitions.partition_index"
+_COMMITTED = PartitionTable(
+    OffsetEntry,
+    *_PARTITIONS,
+    "offset=committed_offset leader_epoch=committed_leader_epoch metadata=committed_metadata",
+    also=lambda _: {"commit_timestamp": -1},
+)
+_RESULTS = PartitionTable(OffsetResult, *_PARTITIONS, "error=error_code")
+_OFFSETS = PartitionTable(
+    OffsetEntry,
+    *_PARTITIONS,
+    "offset=committed_offset leader_epoch=committed_leader_epoch metadata error=error_code",
+)
+
+
+Offsets = Iterable[tuple[TopicPartition, CommittedOffset]]
+
+
+def _entries(offsets: Offsets, error: Errors = Errors.NONE) -> list[OffsetEntry]:
+    return [OffsetEntry(p, o.offset, o.leader_epoch, o.metadata, error) for p, o in offsets]
+
+
+def _offsets(entries: Iterable[OffsetEntry]) -> tuple[tuple[TopicPartition, CommittedOffset], ...]:
+    return tuple(
+        (e.partition, CommittedOffset(e.offset, e.leader_epoch, e.metadata or "")) for e in entries
+    )
+
+
 class OffsetCommit(Api[OffsetCommitRequest, OffsetCommitResponse]):
     """From version 1 on: version 0 keeps offsets in ZooKeeper."""
 
@@ -282,41 +327,18 @@ class OffsetCommit(Api[OffsetCommitRequest, OffsetCommitResponse]):
     newest = {"1.0": 3, "2.0": 4, "2.1": 6, "2.3": 7, "2.4": 8}
 
     def read_request(self, entity: Entity) -> Sent:
-        offsets = tuple(
-            (
-                TopicPartition(topic.name, p.partition_index),
-                CommittedOffset(
-                    p.committed_offset,
-                    getattr(p, "committed_leader_epoch", ABSENT),
-                    p.committed_metadata or "",
-                ),
-            )
-            for topic in entity.topics
-            for p in topic.partitions
-        )
         request = OffsetCommitRequest(
             entity.group_id,
             entity.generation_id_or_member_epoch,
             entity.member_id,
             getattr(entity, "group_instance_id", None),
-            offsets,
+            _offsets(_COMMITTED.read(entity)),
         )
         return Sent((request,))
 
     def write_response(self, entity: Entity, responses: Sequence[OffsetCommitResponse]) -> Values:
-        (response,) = responses
-        return {
-            "throttle_time": 0,
-            "topics": [
-                {
-                    "name": topic,
-                    "partitions": [
-                        {"partition_index": p.partition, "error_code": error} for p, error in group
-                    ],
-                }
-                for topic, group in by_topic(response.partitions, lambda entry: entry[0])
-            ],
-        }
+        results = [OffsetResult(p, error) for p, error in responses[0].partitions]
+        return {"throttle_time": 0, **_RESULTS.write(results)}
 
     def write_request(self, request: OffsetCommitRequest) -> Values:
         return {
@@ -325,32 +347,11 @@ class OffsetCommit(Api[OffsetCommitRequest, OffsetCommitResponse]):
             "member_id": request.member,
             "group_instance_id": request.instance,
             "retention_time": -1,
-            "topics": [
-                {
-                    "name": topic,
-                    "partitions": [
-                        {
-                            "partition_index": p.partition,
-                            "committed_offset": committed.offset,
-                            "committed_leader_epoch": committed.leader_epoch,
-                            "committed_metadata": committed.metadata,
-                            "commit_timestamp": -1,
-                        }
-                        for p, committed in group
-                    ],
-                }
-                for topic, group in by_topic(request.offsets, lambda entry: entry[0])
-            ],
+            **_COMMITTED.write(_entries(request.offsets)),
         }
 
     def read_response(self, entity: Entity, request: OffsetCommitRequest) -> OffsetCommitResponse:
-        return OffsetCommitResponse(
-            tuple(
-                (TopicPartition(topic.name, p.partition_index), error_of(p.error_code))
-                for topic in entity.topics
-                for p in topic.partitions
-            )
-        )
+        return OffsetCommitResponse(tuple((r.partition, r.error) for r in _RESULTS.read(entity)))
 
 
 class OffsetFetch(Api[OffsetFetchRequest, OffsetFetchResponse]):
@@ -360,46 +361,17 @@ class OffsetFetch(Api[OffsetFetchRequest, OffsetFetchResponse]):
     newest = {"1.0": 3, "2.0": 4, "2.1": 5, "2.4": 6, "2.5": 7}
 
     def read_request(self, entity: Entity) -> Sent:
-        partitions = None
         # Version 1 has no null: there an empty list asks for nothing.
-        if entity.topics is not None:
-            partitions = tuple(
-                TopicPartition(topic.name, n)
-                for topic in entity.topics
-                for n in topic.partition_indexes
-            )
+        partitions = None if entity.topics is None else _requested(entity)
         return Sent((OffsetFetchRequest(entity.group_id, partitions),))
 
     def write_response(self, entity: Entity, responses: Sequence[OffsetFetchResponse]) -> Values:
         (response,) = responses
-        offsets, of_each = response.offsets, Errors.NONE
+        entries = _entries(response.offsets)
         if response.error is not Errors.NONE and entity.__version__ < 2:
-            of_each = response.error
-            offsets = tuple(
-                (TopicPartition(topic.name, n), CommittedOffset(-1))
-                for topic in entity.topics
-                for n in topic.partition_indexes
-            )
-        return {
-            "throttle_time": 0,
-            "error_code": response.error,
-            "topics": [
-                {
-                    "name": topic,
-                    "partitions": [
-                        {
-                            "partition_index": p.partition,
-                            "committed_offset": committed.offset,
-                            "committed_leader_epoch": committed.leader_epoch,
-                            "metadata": committed.metadata,
-                            "error_code": of_each,
-                        }
-                        for p, committed in group
-                    ],
-                }
-                for topic, group in by_topic(offsets, lambda entry: entry[0])
-            ],
-        }
+            nothing = [(p, CommittedOffset(-1)) for p in _requested(entity)]
+            entries = _entries(nothing, response.error)
+        return {"throttle_time": 0, "error_code": response.error, **_OFFSETS.write(entries)}
 
     def write_request(self, request: OffsetFetchRequest) -> Values:
         topics = None
@@ -412,21 +384,11 @@ class OffsetFetch(Api[OffsetFetchRequest, OffsetFetchResponse]):
 
     def read_response(self, entity: Entity, request: OffsetFetchRequest) -> OffsetFetchResponse:
         error = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
-        return OffsetFetchResponse(
-            error,
-            tuple(
-                (
-                    TopicPartition(topic.name, p.partition_index),
-                    CommittedOffset(
-                        p.committed_offset,
-                        getattr(p, "committed_leader_epoch", ABSENT),
-                        p.metadata or "",
-                    ),
-                )
-                for topic in entity.topics
-                for p in topic.partitions
-            ),
-        )
+        return OffsetFetchResponse(error, _offsets(_OFFSETS.read(entity)))
+
+
+def _requested(entity: Entity) -> tuple[TopicPartition, ...]:
+    return tuple(TopicPartition(t.name, n) for t in entity.topics for n in t.partition_indexes)
 
 
 class ListGroups(Api[ListGroupsRequest, ListGroupsResponse]):
