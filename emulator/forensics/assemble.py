@@ -99,7 +99,8 @@ def assemble(sources: Iterable[Source], began_us: int) -> list[AnyEvent]:
         if isinstance(event, e.IsrChangeNotified):
             changed |= causes.quiet(event)
         if isinstance(event, e.RecordsProduced):
-            changed |= {key: getattr(event, key) - began_us for key in ("handed_over", "told")}
+            changed["handed_over"] = event.handed_over - began_us
+            changed["polled_at"] = event.polled_at - began_us
         trace.append(msgspec.structs.replace(event, **changed))
     return trace
 

@@ -520,8 +520,9 @@ class RecordsProduced(Event, frozen=True, gc=False):
     """A producer has the result of `count` records of one partition: `ok` or the client library's
     error name.
 
-    `handed_over` is when the first of them was given to the client (microseconds), `told` when its
-    driver next polls for results (0: there is none); `base_offset` is -1 on errors.
+    `handed_over` is when the first of them was given to the client (microseconds), `told`
+    (`polled_at` in Python) when its driver next polls for results (0: there is none); `base_offset`
+    is -1 on errors.
     """
 
     client: str
