@@ -171,7 +171,7 @@ class ListedGroup(NamedTuple):
 
     group: str
     protocol_type: str
-    state: str
+    state: str = ""
 
 
 class ListGroupsResponse(msgspec.Struct, frozen=True):

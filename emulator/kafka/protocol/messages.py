@@ -7,7 +7,7 @@ codes.
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import IntEnum
 from typing import NamedTuple
 
 import msgspec
@@ -382,7 +382,7 @@ class DeleteTopicsRequest(msgspec.Struct, frozen=True):
     timeout_ms: int = 60000
 
 
-class ElectionType(Enum):
+class ElectionType(IntEnum):
     """ElectLeaders v1: the first of the assignment, or anybody who is live (KIP-460)."""
 
     PREFERRED = 0

@@ -7,6 +7,9 @@ the answers are put together. Sources: KafkaApis.scala, AdminManager.scala@2.6.3
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import msgspec
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
@@ -26,11 +29,12 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
-from emulator.worlds.wire.partitions import (
+from emulator.worlds.wire.tables import (
+    FieldTable,
+    PartitionNumbers,
+    PartitionResult,
     PartitionTable,
-    by_topic,
     error_of,
-    numbers_by_topic,
 )
 
 ENTITY_TYPES = {2: "topics", 4: "brokers"}
@@ -98,7 +102,7 @@ class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         topics = _named((topic.name for topic in entity.topics), responses)
         described = {"num_partitions": -1, "replication_factor": -1, "configs": None}
-        return {"throttle_time": 0, "topics": [{**topic, **described} for topic in topics]}
+        return {"topics": [{**topic, **described} for topic in topics]}
 
     def write_request(self, request: CreateTopicsRequest) -> Values:
         topic = {
@@ -133,7 +137,7 @@ class CreatePartitions(Api[CreatePartitionsRequest, AdminResponse]):
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         results = _named((topic.name for topic in entity.topics), responses)
-        return {"throttle_time": 0, "results": results}
+        return {"results": results}
 
     def write_request(self, request: CreatePartitionsRequest) -> Values:
         assignments = [{"broker_ids": replicas} for replicas in request.assignment] or None
@@ -155,7 +159,7 @@ class DeleteTopics(Api[DeleteTopicsRequest, AdminResponse]):
         return Sent(tuple(DeleteTopicsRequest(name, timeout) for name in entity.topic_names))
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
-        return {"throttle_time": 0, "responses": _named(entity.topic_names, responses)}
+        return {"responses": _named(entity.topic_names, responses)}
 
     def write_request(self, request: DeleteTopicsRequest) -> Values:
         return {"topic_names": [request.topic], "timeout": request.timeout_ms}
@@ -213,7 +217,7 @@ class DescribeConfigs(Api[DescribeConfigsRequest, AdminResponse]):
         )
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
-        return {"throttle_time": 0, "results": _config_results(entity, responses)}
+        return {"results": _config_results(entity, responses)}
 
 
 class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
@@ -237,7 +241,7 @@ class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
         return Sent(tuple(requests))
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
-        return {"throttle_time": 0, "responses": _config_results(entity, responses)}
+        return {"responses": _config_results(entity, responses)}
 
     def write_request(self, request: AlterConfigsRequest) -> Values:
         numbers = {kind: number for number, kind in ENTITY_TYPES.items()}
@@ -257,20 +261,16 @@ class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
         return AdminResponse(error_of(entity.responses[0].error_code))
 
 
-def _results_by_topic(
-    response: AdminResponse, topic: str, partitions: str, number: str
-) -> list[Values]:
-    """`AdminResponse.partitions`, with these names of Kafka's."""
-    return [
-        {topic: name, partitions: [{number: p.partition, **_error(error)} for p, error in group]}
-        for name, group in by_topic(response.partitions, lambda result: result[0])
-    ]
+def _result_table(topics: str, partitions: str) -> PartitionTable[PartitionResult]:
+    return PartitionTable(
+        PartitionResult, topics, partitions, "error=error_code", also=lambda r: _error(r.error)
+    )
 
 
-def _first_error(entity: Entity, results: Iterable[Entity]) -> AdminResponse:
+def _first_error(entity: Entity, results: Iterable[PartitionResult]) -> AdminResponse:
     """Of the whole request or of a partition."""
     whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
-    errors = [whole, *(error_of(result.error_code) for result in results)]
+    errors = [whole, *(result.error for result in results)]
     return AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
 
 
@@ -280,33 +280,32 @@ class ElectLeaders(Api[ElectLeadersRequest, AdminResponse]):
     name, key, sends = "ElectLeaders", 43, ElectLeadersRequest
     newest = {"2.2": 0, "2.4": 2}
 
+    request = FieldTable(
+        ElectLeadersRequest,
+        "election_type timeout_ms=timeout",
+        parts={"partitions": PartitionNumbers("topic_partitions.topic", "partitions")},
+    )
+    results = _result_table("replica_election_results.topic", "partition_result.partition_id")
+
     def read_request(self, entity: Entity) -> Sent:
-        topics, partitions = entity.topic_partitions, None
-        if topics is not None:
-            partitions = tuple(TopicPartition(t.topic, n) for t in topics for n in t.partitions)
-        kind = ElectionType(getattr(entity, "election_type", ElectionType.PREFERRED.value))
-        return Sent((ElectLeadersRequest(partitions, kind, milliseconds(entity.timeout)),))
+        request = self.request.read(entity)
+        kind = ElectionType(request.election_type)  # a number, in the message
+        return Sent((msgspec.structs.replace(request, election_type=kind),))
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
-        results = _results_by_topic(response, "topic", "partition_result", "partition_id")
         whole = Errors.NONE if response.partitions else response.error
-        return {"throttle_time": 0, "error_code": whole, "replica_election_results": results}
-
-    def write_request(self, request: ElectLeadersRequest) -> Values:
-        topics = None
-        if request.partitions is not None:
-            groups = numbers_by_topic(request.partitions)
-            topics = [{"topic": topic, "partitions": numbers} for topic, numbers in groups]
-        return {
-            "election_type": request.election_type.value,
-            "topic_partitions": topics,
-            "timeout": request.timeout_ms,
-        }
+        return {"error_code": whole, **self.results.write(response.partitions)}
 
     def read_response(self, entity: Entity, request: ElectLeadersRequest) -> AdminResponse:
-        topics = entity.replica_election_results
-        return _first_error(entity, (p for t in topics for p in t.partition_result))
+        return _first_error(entity, self.results.read(entity))
+
+
+class Target(NamedTuple):
+    """A partition of AlterPartitionReassignments."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...] | None
 
 
 class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminResponse]):
@@ -315,49 +314,31 @@ class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminR
     name, key, sends = "AlterPartitionReassignments", 45, AlterPartitionReassignmentsRequest
     newest = {"2.4": 0}
 
-    def read_request(self, entity: Entity) -> Sent:
-        targets = tuple(
-            (TopicPartition(t.name, p.partition_index), p.replicas)
-            for t in entity.topics
-            for p in t.partitions
-        )
-        return Sent((AlterPartitionReassignmentsRequest(targets),))
+    request = FieldTable(
+        AlterPartitionReassignmentsRequest,
+        "",
+        parts={
+            "targets": PartitionTable(
+                Target, "topics.name", "partitions.partition_index", "replicas"
+            )
+        },
+        also=lambda _: {"timeout": 60_000},
+    )
+    results = _result_table("responses.name", "partitions.partition_index")
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
-        topics = _results_by_topic(response, "name", "partitions", "partition_index")
         whole = response.error
         if response.partitions:
             # Who is not controller says so of the whole request, and clients look for it there.
             errors = {error for _, error in response.partitions}
             whole = Errors.NOT_CONTROLLER if Errors.NOT_CONTROLLER in errors else Errors.NONE
-        return {"throttle_time": 0, **_error(whole), "responses": topics}
-
-    def write_request(self, request: AlterPartitionReassignmentsRequest) -> Values:
-        topics = [
-            {
-                "name": topic,
-                "partitions": [
-                    {"partition_index": partition.partition, "replicas": replicas}
-                    for partition, replicas in targets
-                ],
-            }
-            for topic, targets in by_topic(request.targets, lambda target: target[0])
-        ]
-        return {"timeout": 60_000, "topics": topics}
+        return {**_error(whole), **self.results.write(response.partitions)}
 
     def read_response(
         self, entity: Entity, request: AlterPartitionReassignmentsRequest
     ) -> AdminResponse:
-        return _first_error(entity, (p for t in entity.responses for p in t.partitions))
-
-
-_REASSIGNMENTS = PartitionTable(
-    Reassignment,
-    "topics.name",
-    "partitions.partition_index",
-    "replicas adding_replicas removing_replicas",
-)
+        return _first_error(entity, self.results.read(entity))
 
 
 class ListPartitionReassignments(Api[ListPartitionReassignmentsRequest, AdminResponse]):
@@ -365,16 +346,18 @@ class ListPartitionReassignments(Api[ListPartitionReassignmentsRequest, AdminRes
 
     name, key, sends = "ListPartitionReassignments", 46, ListPartitionReassignmentsRequest
     newest = {"2.4": 0}
-
-    def read_request(self, entity: Entity) -> Sent:
-        topics, partitions = entity.topics, None
-        if topics is not None:
-            partitions = tuple(
-                TopicPartition(t.name, n) for t in topics for n in t.partition_indexes
-            )
-        return Sent((ListPartitionReassignmentsRequest(partitions),))
+    request = FieldTable(
+        ListPartitionReassignmentsRequest,
+        "",
+        parts={"partitions": PartitionNumbers("topics.name", "partition_indexes")},
+    )
+    reassignments = PartitionTable(
+        Reassignment,
+        "topics.name",
+        "partitions.partition_index",
+        "replicas adding_replicas removing_replicas",
+    )
 
     def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
         (response,) = responses
-        status = {"throttle_time": 0, "error_code": response.error, "error_message": None}
-        return {**status, **_REASSIGNMENTS.write(response.reassignments)}
+        return {**_error(response.error), **self.reassignments.write(response.reassignments)}

@@ -18,6 +18,7 @@ from emulator.kafka.protocol.messages import Request, Response
 from emulator.registry import classes_of
 from emulator.worlds.wire.decoder import ENTRIES
 from emulator.worlds.wire.entities import Entity, Values
+from emulator.worlds.wire.tables import Table
 
 Knows = Mapping[str, tuple[int, int]]
 
@@ -39,6 +40,8 @@ class Api(Generic[Q, R]):
     `newest`: from which release on which version is the newest; the oldest that we speak is
     `least`, the newest `cap`. Inter-broker versions come from the profile. What a version does not
     have is passed over when its entity is made, so each `write` says all that the newest has.
+    `request` and `response` are the fields of both; an API whose requests or responses are no
+    structs of ours, field by field, has methods of its own instead.
     `most_entries`: of all arrays of a request together. `padding`: zero bytes that may follow a
     flexible request, because a client in use sends them."""
 
@@ -50,19 +53,23 @@ class Api(Generic[Q, R]):
     cap: ClassVar[int] = 99
     most_entries: ClassVar[int] = ENTRIES
     padding: ClassVar[int] = 0
+    request: ClassVar[Table]
+    response: ClassVar[Table]
 
     def read_request(self, entity: Entity) -> Sent:
-        raise AssertionError(self.name)
+        return Sent((self.request.read(entity),))
 
     def write_response(self, entity: Entity, responses: Sequence[R]) -> Values | None:
         """`responses`: one for each of `Sent.requests`, then `Sent.answered`. None: no answer."""
-        raise AssertionError(self.name)
+        (response,) = responses
+        return self.response.write(response)
 
     def write_request(self, request: Q) -> Values:
-        raise AssertionError(self.name)
+        return self.request.write(request)
 
     def read_response(self, entity: Entity, request: Q) -> R:
-        raise AssertionError(self.name)
+        response: R = self.response.read(entity)
+        return response
 
     def range_of(self, profile: Profile) -> tuple[int, int] | None:
         """The versions that a broker of this Kafka speaks; None where it has no such API. What

@@ -11,42 +11,28 @@ import time
 from collections.abc import Sequence
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.protocol.messages import (
-    EpochEndOffset,
-    EpochQuery,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ProducedPartition,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-)
+from emulator.kafka.protocol import messages as m
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
 from emulator.worlds.wire.decoder import MOST_ENTRIES
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
 from emulator.worlds.wire.errors import Malformed
-from emulator.worlds.wire.partitions import (
+from emulator.worlds.wire.records import filled, produced
+from emulator.worlds.wire.tables import (
     ABSENT,
+    FieldTable,
+    PartitionNumbers,
     PartitionTable,
     by_topic,
     error_of,
-    numbers_by_topic,
 )
-from emulator.worlds.wire.records import filled, produced
 
 LATEST, EARLIEST = -1, -2
 NO_REPLICA_ID = -2
 """Of OffsetForLeaderEpoch before version 3, by the default of its schema."""
 
 _PRODUCED = PartitionTable(
-    ProducedPartition,
+    m.ProducedPartition,
     "responses.name",
     "partition_responses.index",
     "error=error_code base_offset",
@@ -59,10 +45,10 @@ _PRODUCED = PartitionTable(
 )
 
 
-class Produce(Api[ProduceRequest, ProduceResponse]):
+class Produce(Api[m.ProduceRequest, m.ProduceResponse]):
     """From version 3 on (record format 2). Transactions are refused."""
 
-    name, key, sends, least = "Produce", 0, ProduceRequest, 3
+    name, key, sends, least = "Produce", 0, m.ProduceRequest, 3
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.4": 8}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -71,31 +57,30 @@ class Produce(Api[ProduceRequest, ProduceResponse]):
             for part in topic.partition_data:
                 partition = TopicPartition(topic.name, part.index)
                 if entity.transactional_id is not None:
-                    refused.append(ProducedPartition(partition, Errors.INVALID_REQUEST, -1))
+                    refused.append(m.ProducedPartition(partition, Errors.INVALID_REQUEST, -1))
                     continue
                 data = bytes(part.records or b"")
                 try:
                     batch = produced(data)
                 except Malformed:
-                    refused.append(ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
+                    refused.append(m.ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
                 else:
                     count = batch.next_offset - batch.base_offset
                     partitions.append(
-                        ProducePartition(partition, count, batch.size, data, batch.producer)
+                        m.ProducePartition(partition, count, batch.size, data, batch.producer)
                     )
         # Also without a partition that is left: the broker checks acks, and answers.
-        request = ProduceRequest(entity.acks, milliseconds(entity.timeout), tuple(partitions))
-        return Sent((request,), (ProduceResponse(tuple(refused)),))
+        request = m.ProduceRequest(entity.acks, milliseconds(entity.timeout), tuple(partitions))
+        return Sent((request,), (m.ProduceResponse(tuple(refused)),))
 
-    def write_response(self, entity: Entity, responses: Sequence[ProduceResponse]) -> Values | None:
+    def write_response(
+        self, entity: Entity, responses: Sequence[m.ProduceResponse]
+    ) -> Values | None:
         if entity.acks == 0:
             return None
-        return {
-            **_PRODUCED.write(p for response in responses for p in response.partitions),
-            "throttle_time": 0,
-        }
+        return _PRODUCED.write(p for response in responses for p in response.partitions)
 
-    def write_request(self, request: ProduceRequest) -> Values:
+    def write_request(self, request: m.ProduceRequest) -> Values:
         now_ms = time.time_ns() // 1_000_000
         data = [
             {
@@ -117,12 +102,12 @@ class Produce(Api[ProduceRequest, ProduceResponse]):
             "topic_data": data,
         }
 
-    def read_response(self, entity: Entity, request: ProduceRequest) -> ProduceResponse:
-        return ProduceResponse(_PRODUCED.read(entity))
+    def read_response(self, entity: Entity, request: m.ProduceRequest) -> m.ProduceResponse:
+        return m.ProduceResponse(_PRODUCED.read(entity))
 
 
 _FETCHES = PartitionTable(
-    FetchPartition,
+    m.FetchPartition,
     "topics.topic",
     "partitions.partition",
     "current_leader_epoch fetch_offset log_start_offset max_bytes=partition_max_bytes",
@@ -130,7 +115,7 @@ _FETCHES = PartitionTable(
     adjacent=True,
 )
 _FETCHED = PartitionTable(
-    FetchedPartition,
+    m.FetchedPartition,
     "responses.topic",
     "partitions.partition_index",
     "error=error_code high_watermark log_start_offset batches=records",
@@ -144,72 +129,42 @@ _FETCHED = PartitionTable(
 )
 
 
-class Fetch(Api[FetchRequest, FetchResponse]):
+class Fetch(Api[m.FetchRequest, m.FetchResponse]):
     """From version 4 on (record format 2)."""
 
-    name, key, sends, least = "Fetch", 1, FetchRequest, 4
+    name, key, sends, least = "Fetch", 1, m.FetchRequest, 4
     most_entries = MOST_ENTRIES
     newest = {"1.0": 6, "1.1": 7, "2.0": 8, "2.1": 10, "2.3": 11, "2.7": 12}
     cap = 12
 
-    def read_request(self, entity: Entity) -> Sent:
-        forgotten = (
-            TopicPartition(t.topic, n)
-            for t in getattr(entity, "forgotten_topics_data", ())
-            for n in t.partitions
-        )
-        request = FetchRequest(
-            entity.replica_id,
-            milliseconds(entity.max_wait),
-            entity.min_bytes,
-            entity.max_bytes,
-            getattr(entity, "session_id", 0),
-            getattr(entity, "session_epoch", ABSENT),
-            _FETCHES.read(entity),
-            tuple(forgotten),
-        )
-        return Sent((request,))
-
-    def write_response(self, entity: Entity, responses: Sequence[FetchResponse]) -> Values:
-        (response,) = responses
-        return {
-            "throttle_time": 0,
-            "error_code": response.error,
-            "session_id": response.session_id,
-            **_FETCHED.write(response.partitions),
-        }
-
-    def write_request(self, request: FetchRequest) -> Values:
-        return {
-            "replica_id": request.replica_id,
-            "max_wait": request.max_wait_ms,
-            "min_bytes": request.min_bytes,
-            "max_bytes": request.max_bytes,
-            "isolation_level": 0,
-            "session_id": request.session_id,
-            "session_epoch": request.session_epoch,
-            **_FETCHES.write(request.partitions),
-            "forgotten_topics_data": [
-                {"topic": topic, "partitions": numbers}
-                for topic, numbers in numbers_by_topic(request.forgotten)
-            ],
-        }
-
-    def read_response(self, entity: Entity, request: FetchRequest) -> FetchResponse:
-        # An error of the whole request, and sessions, came with version 7 (KIP-227).
-        error = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
-        return FetchResponse(error, getattr(entity, "session_id", 0), _FETCHED.read(entity))
+    request = FieldTable(
+        m.FetchRequest,
+        "replica_id max_wait_ms=max_wait min_bytes max_bytes session_id session_epoch",
+        parts={
+            "partitions": _FETCHES,
+            "forgotten": PartitionNumbers("forgotten_topics_data.topic", "partitions"),
+        },
+        absent={"session_id": 0},
+        also=lambda _: {"isolation_level": 0},
+    )
+    # An error of the whole request, and sessions, came with version 7 (KIP-227).
+    response = FieldTable(
+        m.FetchResponse,
+        "error=error_code session_id",
+        parts={"partitions": _FETCHED},
+        absent={"error": Errors.NONE, "session_id": 0},
+    )
 
 
-class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
+class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
     """Ours asks for one partition, Kafka's for many."""
 
-    name, key, sends, least = "ListOffsets", 2, ListOffsetsRequest, 1
+    name, key, sends, least = "ListOffsets", 2, m.ListOffsetsRequest, 1
     newest = {"1.0": 2, "2.0": 3, "2.1": 4, "2.2": 5}
 
-    def _queries(self, entity: Entity) -> list[ListOffsetsRequest]:
+    def _queries(self, entity: Entity) -> list[m.ListOffsetsRequest]:
         return [
-            ListOffsetsRequest(
+            m.ListOffsetsRequest(
                 entity.replica_id,
                 TopicPartition(topic.name, part.partition_index),
                 getattr(part, "current_leader_epoch", ABSENT),
@@ -223,7 +178,7 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
     def read_request(self, entity: Entity) -> Sent:
         return Sent(tuple(self._queries(entity)))
 
-    def write_response(self, entity: Entity, responses: Sequence[ListOffsetsResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.ListOffsetsResponse]) -> Values:
         partitions = (query.partition for query in self._queries(entity))
         results = list(zip(partitions, responses, strict=True))
         topics = [
@@ -242,9 +197,9 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
             }
             for topic, group in by_topic(results, lambda result: result[0])
         ]
-        return {"throttle_time": 0, "topics": topics}
+        return {"topics": topics}
 
-    def write_request(self, request: ListOffsetsRequest) -> Values:
+    def write_request(self, request: m.ListOffsetsRequest) -> Values:
         timestamp = request.timestamp_ms
         if timestamp is None:
             timestamp = EARLIEST if request.earliest else LATEST
@@ -256,48 +211,44 @@ class ListOffsets(Api[ListOffsetsRequest, ListOffsetsResponse]):
         topics = [{"name": request.partition.topic, "partitions": [partition]}]
         return {"replica_id": request.replica_id, "isolation_level": 0, "topics": topics}
 
-    def read_response(self, entity: Entity, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    def read_response(self, entity: Entity, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
         result = entity.topics[0].partitions[0]
         error = error_of(result.error_code)
-        return ListOffsetsResponse(error, result.offset, timestamp_ms=result.timestamp)
+        return m.ListOffsetsResponse(error, result.offset, timestamp_ms=result.timestamp)
 
 
 _EPOCH_QUERIES = PartitionTable(
-    EpochQuery,
+    m.EpochQuery,
     "topics.topic",
     "partitions.partition",
     "current_leader_epoch leader_epoch",
 )
 _END_OFFSETS = PartitionTable(
-    EpochEndOffset,
+    m.EpochEndOffset,
     "topics.topic",
     "partitions.partition",
     "error=error_code leader_epoch end_offset",
 )
 
 
-class OffsetForLeaderEpoch(Api[OffsetsForLeaderEpochRequest, OffsetsForLeaderEpochResponse]):
+class OffsetForLeaderEpoch(Api[m.OffsetsForLeaderEpochRequest, m.OffsetsForLeaderEpochResponse]):
     """What followers ask before they truncate."""
 
-    name, key, sends = "OffsetForLeaderEpoch", 23, OffsetsForLeaderEpochRequest
+    name, key, sends = "OffsetForLeaderEpoch", 23, m.OffsetsForLeaderEpochRequest
     most_entries = MOST_ENTRIES
     newest = {"1.0": 0, "2.0": 1, "2.1": 2, "2.3": 3}
 
-    def read_request(self, entity: Entity) -> Sent:
-        replica = getattr(entity, "replica_id", NO_REPLICA_ID)
-        return Sent((OffsetsForLeaderEpochRequest(replica, _EPOCH_QUERIES.read(entity)),))
-
-    def write_response(
-        self, entity: Entity, responses: Sequence[OffsetsForLeaderEpochResponse]
-    ) -> Values:
-        return {"throttle_time": 0, **_END_OFFSETS.write(responses[0].partitions)}
-
-    def write_request(self, request: OffsetsForLeaderEpochRequest) -> Values:
-        return {"replica_id": request.replica_id, **_EPOCH_QUERIES.write(request.partitions)}
+    request = FieldTable(
+        m.OffsetsForLeaderEpochRequest,
+        "replica_id",
+        parts={"partitions": _EPOCH_QUERIES},
+        absent={"replica_id": NO_REPLICA_ID},
+    )
+    response = FieldTable(m.OffsetsForLeaderEpochResponse, "", parts={"partitions": _END_OFFSETS})
 
     def read_response(
-        self, entity: Entity, request: OffsetsForLeaderEpochRequest
-    ) -> OffsetsForLeaderEpochResponse:
+        self, entity: Entity, request: m.OffsetsForLeaderEpochRequest
+    ) -> m.OffsetsForLeaderEpochResponse:
         """In the order of the request; version 0 does not say which epoch it found."""
         results = {result.partition: result for result in _END_OFFSETS.read(entity)}
         partitions = []
@@ -306,4 +257,4 @@ class OffsetForLeaderEpoch(Api[OffsetsForLeaderEpochRequest, OffsetsForLeaderEpo
             if entity.__version__ == 0:
                 result = result._replace(leader_epoch=query.leader_epoch)
             partitions.append(result)
-        return OffsetsForLeaderEpochResponse(tuple(partitions))
+        return m.OffsetsForLeaderEpochResponse(tuple(partitions))

@@ -19,7 +19,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import Api, Sent, apis
 from emulator.worlds.wire.entities import Entity, Values
-from emulator.worlds.wire.partitions import ABSENT, by_topic
+from emulator.worlds.wire.tables import ABSENT, by_topic
 
 SOFTWARE, SOFTWARE_VERSION = "kafka-isr-emulator", "1"
 """What a client says of itself (KIP-511)."""
@@ -37,7 +37,7 @@ class ApiVersions(Api[ApiVersionsRequest, ApiVersionsResponse]):
         return Sent(())
 
     def write_response(self, entity: Entity, responses: Sequence[ApiVersionsResponse]) -> Values:
-        return {"error_code": Errors.NONE, "api_keys": ranges_of(responses[0]), "throttle_time": 0}
+        return {"error_code": Errors.NONE, "api_keys": ranges_of(responses[0])}
 
     def write_request(self, request: ApiVersionsRequest) -> Values:
         return {"client_software_name": SOFTWARE, "client_software_version": SOFTWARE_VERSION}
@@ -80,7 +80,6 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
         names, errors = self._topics(entity), dict(response.errors)
         unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
         return {
-            "throttle_time": 0,
             "brokers": [
                 {"node_id": b.broker, "host": b.host, "port": b.port, "rack": None}
                 for b in response.brokers

@@ -70,7 +70,8 @@ def _response(key: int, version: int, correlation_id: int, values: Values) -> by
     schema = response_schema(key, version)
     out = io.BytesIO()
     write(out, schema.__header_schema__(correlation_id=correlation_id))
-    write(out, make(schema, values))
+    # Nobody is throttled here; every response but the controller's has a place for that.
+    write(out, make(schema, {"throttle_time": 0, **values}))
     return framed(out.getvalue())
 
 
