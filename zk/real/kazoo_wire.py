@@ -15,7 +15,9 @@ order in which it came from the server. Knows no emulator.
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import select
 import socket
 import struct
@@ -29,7 +31,7 @@ from typing import NoReturn, TypeVar
 import msgspec
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped, SessionExpiredError
-from kazoo.handlers.utils import create_socket_pair, create_tcp_connection
+from kazoo.handlers.utils import create_socket_pair
 from kazoo.protocol.connection import STOP_CONNECTING, ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance
 from kazoo.retry import ForceRetryError, KazooRetry
@@ -100,20 +102,30 @@ class _Handler:
     def create_connection(
         self, address: tuple[str, int], timeout: float, **_: object
     ) -> socket.socket:
-        """Kazoo's way to connect, once the link is whole. Raises OSError."""
+        """Connect once the link is whole. Kazoo's own connect cannot be interrupted: a server that
+        answers no SYN would hold an abandoned session for the whole time-out. Raises OSError."""
         if not self.gate.wait_for_link(self.connection, timeout):
             raise TimeoutError("connect timed out")
-        self.gate.leave()
+        link = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
         try:
-            made: socket.socket = create_tcp_connection(socket, address, timeout=timeout)
-        finally:
-            self.gate.enter(self.connection)
-        return made
+            link.setblocking(False)
+            link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            error = link.connect_ex(address)
+            if error == errno.EINPROGRESS:
+                if not self.select([], [link], [], timeout)[1]:
+                    raise TimeoutError("connect timed out")
+                error = link.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if error:
+                raise OSError(error, os.strerror(error))
+        except BaseException:
+            link.close()
+            raise
+        return link
 
     def select(
         self, readers: _Sockets, writers: _Sockets, _: _Sockets, timeout: float
     ) -> tuple[_Sockets, _Sockets, _Sockets]:
-        """For kazoo's handshake only: one socket, one direction."""
+        """For connecting and kazoo's handshake only: one socket, one direction."""
         events = select.EPOLLIN if readers else select.EPOLLOUT
         deadline = time.monotonic() + timeout
         while not self.wait((readers or writers)[0], events, deadline - time.monotonic()):

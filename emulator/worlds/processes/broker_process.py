@@ -207,10 +207,13 @@ class StandaloneBroker:
         self.kernel.stop()
 
     def _close(self) -> None:
-        if self._page is not None:
-            self._page.close()
         self.network.close()
-        self._service.close()
+        # A halt ends the process at once: it waits for no answer of ZooKeeper or a reader of the
+        # page, and their threads end with it.
+        if self.node.exited:
+            if self._page is not None:
+                self._page.close()
+            self._service.close()
         self._flush()
         self._trace.close()
         self._links.close()

@@ -75,7 +75,7 @@ class ContainerBroker(LoggedBroker):
                 for _, chunk in frames_iter(stream, tty=False):
                     log.write(chunk)
                     log.flush()
-                    if STARTED in chunk:
+                    if STARTED.encode() in chunk:
                         self._answers.set()
         finally:
             # What the SDK hands out is a file on a socket: only all three together are closed.

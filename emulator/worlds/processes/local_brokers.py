@@ -15,7 +15,7 @@ from zk.real.child import Child
 
 GRACE_S = 5.0
 _LOOK_S = 0.02
-STARTED = b": started at "
+STARTED = ": started at "
 _MAIN = "from emulator.cli import main; main()"
 
 
@@ -63,6 +63,12 @@ class LocalBroker(LoggedBroker):
         command = [sys.executable, "-c", _MAIN, "broker", *self._words]
         self._child = Child(command, Path.cwd(), self._log)
 
+    def current_log_text(self) -> str:
+        """What its present process has logged; `log_text` has that of earlier ones too."""
+        with self._log.open("rb") as log:
+            log.seek(self._said_before)
+            return log.read().decode(errors="replace")
+
     @property
     def pid(self) -> int:
         assert self._child is not None
@@ -73,9 +79,7 @@ class LocalBroker(LoggedBroker):
         """Whether its sockets answer. BrokerEnded when they never will."""
         was_dead = self.is_dead  # before the log is read: what it said last is in there then
         if not self._has_started:
-            with self._log.open("rb") as log:
-                log.seek(self._said_before)
-                self._has_started = STARTED in log.read()
+            self._has_started = STARTED in self.current_log_text()
         if not self._has_started:
             self.check_alive(is_dead=was_dead)
         return self._has_started

@@ -180,7 +180,9 @@ class StatusPage:
         self._server = ThreadingHTTPServer(where, Handler)
         self._server.daemon_threads = True  # one that still answers does not hold the broker's end
         self.port: int = self._server.server_address[1]
-        self._thread = threading.Thread(target=self._server.serve_forever, name="status-page")
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, name="status-page", daemon=True
+        )
         self._thread.start()
 
     def close(self) -> None:

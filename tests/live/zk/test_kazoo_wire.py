@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -21,6 +22,7 @@ from tests.live.zk.owner import (
     connect,
     start_unwatched,
 )
+from tests.live.zk.unresponsive_server import UnresponsiveServer
 from zk.errors import Code
 from zk.ops import (
     Create,
@@ -38,7 +40,13 @@ from zk.ops import (
 )
 from zk.real.kazoo_service import KazooService
 from zk.real.kazoo_wire import KazooSession, _Entry
-from zk.real.server import Address, EmbeddedServer, SessionTimeoutClamped
+from zk.real.server import (
+    Address,
+    EmbeddedServer,
+    SessionTimeoutClamped,
+    parse_address,
+    reserve,
+)
 from zk.real.tap import Tap
 
 pytestmark = pytest.mark.live
@@ -278,6 +286,19 @@ def test_a_server_that_stands_still_is_noticed_after_two_thirds(
         assert 0.3 < (time.monotonic() - began) / (T_MS / 1000) < 1.2
         own.resume()
         owner.until(lambda: owner.states[-1] in (CONNECTED, EXPIRED))
+
+
+def test_an_abandoned_session_does_not_wait_for_its_connect(owner: Owner) -> None:
+    with reserve(0) as reservation:
+        host, port = reservation.getsockname()
+    with UnresponsiveServer(host, port) as server:
+        service = KazooService(parse_address(f"{host}:{port}"), QUICK)
+        session = service.open_session("broker-1", 60_000, owner, owner)
+        while not server.has_connecting(os.getpid()):
+            owner.idle_for(0.01)
+        service.close()
+    assert session.join(0)
+    assert owner.states == []
 
 
 # ---- the gate: what pause and cut do; a separate process and a tap do the same elsewhere ----
