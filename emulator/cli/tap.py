@@ -11,6 +11,7 @@ import msgspec
 import typer
 from rich.table import Table
 
+from emulator.cli.parts.cluster_run import with_host, zookeeper_of
 from emulator.cli.parts.options import (
     Lasting,
     interrupt_on_signals,
@@ -25,7 +26,7 @@ from zk.errors import Code
 from zk.ops import Create, GetChildren, GetData, Multi, Op, Request, SetData, Sync, name_of
 from zk.ops import Exists as ZkExists
 from zk.real.latency_stats import TapStatistics, kind_of
-from zk.real.server import HOST, parse_address
+from zk.real.server import HOST
 from zk.real.tap import Tap, Taps
 
 OPTIONS = {
@@ -42,8 +43,9 @@ def command(
     zookeeper: Annotated[
         str,
         typer.Option(
-            metavar="HOST:PORT[,HOST:PORT...][/chroot]",
-            help="Address of the server. With a chroot, paths are shown relative to it.",
+            metavar="HOST:PORT[,HOST:PORT...][/chroot]|RUN",
+            help="Address of the server (with a chroot, paths are shown relative to it), or the run"
+            " of isr cluster up.",
         ),
     ] = f"{HOST}:2181",
     listen: Annotated[
@@ -67,7 +69,7 @@ def command(
     \b
       isr tap --zookeeper 127.0.0.1:2181 --listen :2182 --path /brokers
     """
-    address, where = parse_address(with_host(zookeeper)), listen_at(listen)
+    address, where = zookeeper_of(zookeeper), listen_at(listen)
     until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
     wait_for_zookeeper(address, READY_MS)
     counted = _Counted()
@@ -179,11 +181,6 @@ def _print_summary(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
     words += [f"{counted.not_shown:,} lines not shown"] * bool(counted.not_shown)
     words += [f"{tap.blind_bytes:,} bytes not understood"] * bool(tap.blind_bytes)
     console.print("; ".join(words))
-
-
-def with_host(text: str) -> str:
-    """`:2181` is a port on loopback."""
-    return f"{HOST}{text}" if text.startswith(":") else text
 
 
 def listen_at(text: str) -> tuple[str, int]:

@@ -9,14 +9,15 @@ from typing import Annotated
 import msgspec
 import typer
 
+from emulator.cli.parts.cluster_run import zookeeper_of
 from emulator.cli.parts.options import ClusterZooKeeper, print_json
 from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
-from emulator.cli.tap import READY_MS, listen_at, with_host
+from emulator.cli.tap import READY_MS, listen_at
 from emulator.scenario.errors import UserError
 from emulator.view.live.top_model import SAME, UNKNOWN, Look, views
 from emulator.view.live.watch import ClusterObserver
 from emulator.worlds.clients.metadata_query import MetadataQuery
-from zk.real.server import HOST, parse_address
+from zk.real.server import HOST
 
 OPTIONS = {
     "epilog": "Keys: arrows select a partition, f filters, space freezes, q quits. Exit code 64: no"
@@ -46,7 +47,7 @@ def command(
     \b
       isr top --zookeeper 127.0.0.1:2181
     """
-    address = parse_address(with_host(zookeeper))
+    address = zookeeper_of(zookeeper)
     where = None if listen is None else listen_at(listen)
     if not (as_json or sys.stdout.isatty()):
         raise UserError("isr top needs a terminal; use --json, or isr watch")

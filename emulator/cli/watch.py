@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from emulator.cli.parts.cluster_run import zookeeper_of
 from emulator.cli.parts.options import (
     ClusterZooKeeper,
     Lasting,
@@ -17,10 +18,10 @@ from emulator.cli.parts.options import (
     read_duration,
 )
 from emulator.cli.parts.zookeeper_wait import wait_for_zookeeper
-from emulator.cli.tap import READY_MS, with_host
+from emulator.cli.tap import READY_MS
 from emulator.view.live.watch import Link, Watching
 from emulator.view.live.zookeeper_view import Change, Seen, changes
-from zk.real.server import HOST, parse_address
+from zk.real.server import HOST
 
 OPTIONS = {"epilog": "Exit codes: 0 after Ctrl-C or SIGTERM; 64 no ZooKeeper at the address."}
 _SLICE_US = 200_000
@@ -41,7 +42,7 @@ def command(
     \b
       isr watch --zookeeper 127.0.0.1:2181 --for 30s
     """
-    address = parse_address(with_host(zookeeper))
+    address = zookeeper_of(zookeeper)
     until_s = None if lasting is None else time.monotonic() + read_duration("--for", lasting) / 1e6
     wait_for_zookeeper(address, READY_MS)
     watching = Watching(address, _Lines(as_json=as_json))

@@ -17,6 +17,7 @@ from emulator.runs.play import PlayOptions
 from emulator.runs.session import Session
 from emulator.scenario.actions.base import Action
 from emulator.scenario.schema import Scenario, Step
+from emulator.scenario.standing import standing_after
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import TraceState
 
@@ -155,9 +156,4 @@ class ManualRun:
     @property
     def standing(self) -> list[Action]:
         """Actions that are still in effect, in order."""
-        standing: list[Action] = []
-        for step in self.steps:
-            standing = [one for one in standing if one.healed() != step.action]
-            if step.action.healed() not in (None, step.action):
-                standing.append(step.action)
-        return standing
+        return standing_after(step.action for step in self.steps)

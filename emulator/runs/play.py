@@ -95,11 +95,16 @@ class Run:
 
     # -- up ---------------------------------------------------------------------------------------
 
-    def bring_up(self) -> None:
+    def bring_up(self, *, together: bool = False) -> None:
         """Boot the brokers. Where registrations have their moments, `up` is at its own too;
-        otherwise each broker starts when the one before it has, and `up` is when all know all."""
+        otherwise each broker starts when the one before it has (`together`: none waits for
+        another), and `up` is when all know all."""
         if self._is_recorded:
             self._boot_by_registration(self.scenario.boots)
+        elif together:
+            hosts = [self.cluster.start(boot.broker) for boot in self.scenario.boots]
+            self._run_until(lambda: all(host.started for host in hosts) and self.cluster.is_up)
+            self.up_us = self.kernel.now
         else:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1

@@ -72,6 +72,10 @@ class RunDirectory:
         self._write(SCENARIO, text.encode())
         self._write(RUN, pretty({**about, "versions": versions()}))
 
+    def rewrite_scenario(self, text: str) -> None:
+        """What was done by hand is in the scenario too."""
+        self._write(SCENARIO, text.encode())
+
     def open_trace(self, header: Header) -> None:
         """Begin `trace.ndjson`; from now on `self` is a listener for the sink."""
         try:

@@ -8,7 +8,6 @@ business (`healed`); a producer ends with a `produce_stop`. No other action is k
 from __future__ import annotations
 
 from emulator.scenario.actions.base import Action, actions
-from emulator.scenario.actions.clients import Produce, ProduceStop
 from emulator.scenario.cluster import Cluster
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
@@ -112,9 +111,7 @@ def _repeats(times: dict[str, Item], start: int) -> list[int]:
 
 def _ending(action: Action, value: Item) -> Action:
     """What undoes it."""
-    if isinstance(action, Produce):
-        return ProduceStop(action.topic, action.acks)
-    healed = action.healed()
-    if healed is None:
+    ending = action.ending()
+    if ending is None:
         value.fail(f"nothing undoes {action.name}: it takes neither for nor until")
-    return healed
+    return ending

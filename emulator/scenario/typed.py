@@ -21,9 +21,10 @@ from emulator.scenario.document import read_document
 from emulator.scenario.errors import ScenarioError, UserError, instead_of
 from emulator.scenario.parameters import ZOOKEEPER, read_action
 from emulator.scenario.schema import Scenario
+from emulator.scenario.units import DURATION, duration_us
 from emulator.scenario.version import Version
 
-SHORT = {"cut": "cut_link", "delay": "delay_link"}
+SHORT = {"cut": "cut_link", "delay": "delay_link", "stop": "terminate"}
 """Where the registry has no such name of its own."""
 
 _HAND_OVER, _PRODUCER = "send", "produce"
@@ -85,7 +86,7 @@ def _values(kind: type[Action], words: list[str], cluster: Cluster) -> dict[str,
     for word in words:
         key, equals, value = word.partition("=")
         if equals and key in hints:
-            values[key] = _as_yaml(value, hints[key])
+            values[key] = _as_yaml(_in_unit(key, value), hints[key])
         elif equals and "config" in hints:
             settings[key] = value
         else:
@@ -123,9 +124,19 @@ def _positional(
     elif key == "config" and "assignment" in values:
         values["assignment"] = f"{values['assignment'][:-1]}, {_as_yaml(word, tuple[int, ...])}]"
     else:
-        values[key] = _as_yaml(word, hints[key])
+        values[key] = _as_yaml(_in_unit(key, word), hints[key])
         if key == "topic" and "partitions" in free:
             free.remove("partitions")  # all of them, unless they are given by name
+
+
+def _in_unit(key: str, word: str) -> str:
+    """A duration may be typed where a field counts milliseconds: `50ms`, `2s`."""
+    if key.endswith("_ms") and re.fullmatch(DURATION, word):
+        us = duration_us(word)
+        if us % 1000:
+            raise UserError(f"{key}: {word!r} is finer than a millisecond")
+        return str(us // 1000)
+    return word
 
 
 def _as_yaml(word: str, hint: object) -> str:

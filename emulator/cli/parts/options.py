@@ -60,7 +60,10 @@ Lasting = Annotated[
 ]
 ClusterZooKeeper = Annotated[
     str,
-    typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="ZooKeeper of the cluster."),
+    typer.Option(
+        metavar="HOST:PORT[,HOST:PORT...][/chroot]|RUN",
+        help="ZooKeeper of the cluster, or the run of isr cluster up.",
+    ),
 ]
 ZooKeeper = Annotated[
     str | None,

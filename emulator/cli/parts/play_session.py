@@ -20,9 +20,10 @@ from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.errors import UserError, instead_of
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings
+from emulator.scenario.standing import chosen_to_heal, words_of
 from emulator.scenario.typed import SHORT, cluster_of, read_typed, usage
 from emulator.scenario.units import BadDuration, duration_us, show_us
-from emulator.scenario.written import parameters, write_scenario
+from emulator.scenario.written import write_scenario
 from emulator.trace.state.timeline import Timeline
 from emulator.view import selectors
 from emulator.view.describe import describe
@@ -188,9 +189,7 @@ class PlaySession:
         if act is None:
             raise UserError("undo: nothing has been done")
         self._lanes.back_to(len(self.hand.events))
-        done = (
-            ", ".join(_words_of(one) for one in act.actions) or f"time until {show_us(act.at_us)}"
-        )
+        done = ", ".join(words_of(one) for one in act.actions) or f"time until {show_us(act.at_us)}"
         self.console.print(f"taken back: {done}; it is {show_us(self.hand.now_us)}", markup=False)
         self._save(self.file)
 
@@ -198,18 +197,7 @@ class PlaySession:
 
     def do_heal(self, words: list[str]) -> None:
         """End all current faults, or those that the words name."""
-        standing = self.hand.standing
-        # `2`, `1 zookeeper`, `pause`: every word is its name or one of its parameters.
-        chosen = [
-            one
-            for one in standing
-            if all(word in (one.name, *map(str, parameters(one).values())) for word in words)
-        ]
-        if not chosen:
-            known = "; ".join(map(_words_of, standing)) or "none"
-            raise UserError(
-                f"heal {' '.join(words)}".strip() + f": no such fault; current faults: {known}"
-            )
+        chosen = chosen_to_heal(words, self.hand.standing)
         self._do([healed for one in chosen if (healed := one.healed()) is not None])
 
     # -- looking -----------------------------------------------------------------------------------
@@ -314,12 +302,3 @@ class PlaySession:
         for name, method in locals().copy().items()
         if name.startswith("do_")
     }
-
-
-def _words_of(action: Action) -> str:
-    """`pause 2`."""
-    values = (
-        value if isinstance(value, str) else msgspec.json.encode(value).decode()
-        for value in parameters(action).values()
-    )
-    return " ".join((action.name, *values))

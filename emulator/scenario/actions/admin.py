@@ -12,7 +12,14 @@ _THROTTLED = ("leader.replication.throttled.replicas", "follower.replication.thr
 _NO_LIMIT = str((1 << 63) - 1)
 
 
-class CreateTopic(Action, frozen=True, tag="create_topic"):
+class AdminRequest(Action, frozen=True):
+    """A client sends it and gets a response."""
+
+    def apply(self, world: World) -> None:
+        world.clients.admin(self)
+
+
+class CreateTopic(AdminRequest, frozen=True, tag="create_topic"):
     """CreateTopics: `assignment` lists each partition's replicas, the preferred leader first;
     without it the controller's broker assigns `num_partitions` and `replication_factor` (-1: its
     defaults) as Kafka does."""
@@ -32,9 +39,6 @@ class CreateTopic(Action, frozen=True, tag="create_topic"):
         draw.topics[topic] = [draw.replicas(factor) for _ in range(draw.between(1, 4))]
         return cls(topic, tuple(draw.topics[topic]))
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
-
     def wrong(self) -> str | None:
         if self.assignment and max(self.num_partitions, self.replication_factor) > 0:
             return "an assignment, or num_partitions and replication_factor"
@@ -44,7 +48,7 @@ class CreateTopic(Action, frozen=True, tag="create_topic"):
         topics[self.topic] = len(self.assignment) or max(self.num_partitions, 1)
 
 
-class AddPartitions(Action, frozen=True, tag="add_partitions"):
+class AddPartitions(AdminRequest, frozen=True, tag="add_partitions"):
     """CreatePartitions: `assignment` lists the replicas of each further partition; without it the
     topic is brought to `count` partitions in all."""
 
@@ -64,9 +68,6 @@ class AddPartitions(Action, frozen=True, tag="add_partitions"):
         draw.topics[topic] += added
         return cls(topic, tuple(added))
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
-
     def wrong(self) -> str | None:
         if bool(self.assignment) == (self.count > 0):
             return "expected either an assignment or a count"
@@ -77,7 +78,7 @@ class AddPartitions(Action, frozen=True, tag="add_partitions"):
         topics[self.topic] = max(before, before + len(self.assignment), self.count)
 
 
-class DeleteTopic(Action, frozen=True, tag="delete_topic"):
+class DeleteTopic(AdminRequest, frozen=True, tag="delete_topic"):
     """DeleteTopics."""
 
     topic: str
@@ -92,11 +93,8 @@ class DeleteTopic(Action, frozen=True, tag="delete_topic"):
         del draw.topics[topic]
         return cls(topic)
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
 
-
-class Reassign(Action, frozen=True, tag="reassign"):
+class Reassign(AdminRequest, frozen=True, tag="reassign"):
     """AlterPartitionReassignments of one partition; without replicas: cancel. `through`: `znode`
     writes the command znode instead."""
 
@@ -118,16 +116,13 @@ class Reassign(Action, frozen=True, tag="reassign"):
         replicas = draw.replicas(draw.between(1, min(3, len(draw.brokers))))
         return cls(topic, partition, replicas, "znode" if draw.chance(30) else "api")
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
-
     def wrong(self) -> str | None:
         if self.replicas is None and self.through == "znode":
             return "a reassignment is cancelled through the API"
         return None
 
 
-class PreferredElection(Action, frozen=True, tag="preferred_election"):
+class PreferredElection(AdminRequest, frozen=True, tag="preferred_election"):
     """ElectLeaders of the preferred replicas, for all partitions unless some are named (`topic-0`
     or [topic, 0]). `through`: `znode` writes the command znode instead."""
 
@@ -142,11 +137,8 @@ class PreferredElection(Action, frozen=True, tag="preferred_election"):
         through: Literal["api", "znode"] = draw.one_of(("api", "znode"))
         return cls(through=through)
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
 
-
-class UncleanElection(Action, frozen=True, tag="unclean_election"):
+class UncleanElection(AdminRequest, frozen=True, tag="unclean_election"):
     """ElectLeaders of any live replica where no ISR member is live, whatever the configuration
     says (KIP-460); for all partitions unless some are named."""
 
@@ -160,11 +152,8 @@ class UncleanElection(Action, frozen=True, tag="unclean_election"):
         topic = draw.topic
         return None if topic is None else cls(((topic, draw.below(len(draw.topics[topic]))),))
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
 
-
-class TopicConfig(Action, frozen=True, tag="topic_config"):
+class TopicConfig(AdminRequest, frozen=True, tag="topic_config"):
     """IncrementalAlterConfigs of a topic."""
 
     topic: str
@@ -183,11 +172,8 @@ class TopicConfig(Action, frozen=True, tag="topic_config"):
             return cls(topic, dict.fromkeys(_THROTTLED, "*"))
         return cls(topic, {"min.insync.replicas": str(draw.between(1, 2))})
 
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)
 
-
-class BrokerConfig(Action, frozen=True, tag="broker_config"):
+class BrokerConfig(AdminRequest, frozen=True, tag="broker_config"):
     """IncrementalAlterConfigs of one broker (dynamic configuration); sent to that broker. What
     undoes replication quotas is Kafka's default: no limit."""
 
@@ -210,6 +196,3 @@ class BrokerConfig(Action, frozen=True, tag="broker_config"):
         if set(self.config) <= set(_RATES):
             return BrokerConfig(self.broker, dict.fromkeys(self.config, _NO_LIMIT))
         return None
-
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)

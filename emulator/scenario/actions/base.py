@@ -230,6 +230,14 @@ class Action(
         """What undoes it (a scenario's `for: 6s`); None when nothing does."""
         return None
 
+    def ending(self) -> Action | None:
+        """What ends it after a time that is given with it (`for`); None when nothing does."""
+        return self.healed()
+
+    def undoes(self, other: Action) -> bool:
+        """Whether `other` is no longer in effect after this."""
+        return other.healed() == self
+
     def wrong(self) -> str | None:
         """An error message if the parameters contradict each other."""
         return None

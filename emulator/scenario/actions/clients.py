@@ -37,6 +37,9 @@ class Produce(Action, frozen=True, tag="produce"):
     batch: int = 1
     client: dict[str, int | str] = {}
 
+    def ending(self) -> Action:
+        return ProduceStop(self.topic, self.acks)
+
     def apply(self, world: World) -> None:
         world.clients.produce(self)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.admin import AdminRequest
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.drawing import Draw
 
 
-class DeleteController(Action, frozen=True, tag="delete_controller"):
+class DeleteController(AdminRequest, frozen=True, tag="delete_controller"):
     """A session of no broker deletes `/controller`: every broker runs for election, while the old
     controller's session lives on and what it has under way goes on until it hears of it."""
 
@@ -15,6 +16,3 @@ class DeleteController(Action, frozen=True, tag="delete_controller"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
         return cls()
-
-    def apply(self, world: World) -> None:
-        world.clients.admin(self)

@@ -75,6 +75,9 @@ class Start(Action, frozen=True, tag="start"):
     profile: str = ""
     propagation: Literal["", "zk", "rpc"] = ""
 
+    def undoes(self, other: Action) -> bool:
+        return isinstance(other, EndsProcess) and other.broker == self.broker
+
     def apply(self, world: World) -> None:
         if self.if_down and world.hosts[self.broker].is_running:
             return

@@ -39,6 +39,11 @@ class HealLink(Action, frozen=True, tag="heal_link"):
     broker: int
     peer: int | str
 
+    def undoes(self, other: Action) -> bool:
+        """A link has two ends: it does not matter which was named first."""
+        ends = {self.broker, self.peer}
+        return isinstance(other, CutLink) and {other.broker, other.peer} == ends
+
     def apply(self, world: World) -> None:
         world.links.heal(self.broker, self.peer)
 

@@ -102,6 +102,17 @@ class ProcessHost:
     def is_running(self) -> bool:
         return self.process.runs
 
+    @property
+    def state(self) -> ProcessState:
+        """As its events have it."""
+        if self.process.is_dead:
+            return "dead"
+        if self._before_pause is not None:
+            return "paused"
+        if not self.process.runs:
+            return "stopping"
+        return "up" if self.process.started else "starting"
+
     def knows(self, brokers: Collection[int]) -> bool:
         with suppress(Unreachable):  # it has not come to listening yet
             known = metadata([self._deployment.address_of(self.broker)], ASK_S, self._profile)
@@ -144,11 +155,10 @@ class ProcessHost:
     # -- what is done to it ------------------------------------------------------------------------
 
     def pause(self) -> None:
-        process = self.process
-        if not process.is_dead and self._before_pause is None:
-            state: ProcessState = "up" if process.started else "starting"
-            self._before_pause = state if process.runs else "stopping"
-            process.pause()
+        state = self.state
+        if state not in ("dead", "paused"):
+            self._before_pause = state
+            self.process.pause()
             self._report("paused")
 
     def resume(self) -> None:

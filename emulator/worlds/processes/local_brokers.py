@@ -51,6 +51,8 @@ class LocalBroker(LoggedBroker):
         self._words = words
         self._child: Child | None = None
         self._said_before = 0
+        self._killed_at_s = 0.0
+        """Until then it may shut down, by the monotonic clock."""
         self._has_started = False
 
     def launch(self, words: list[str] | None = None) -> None:
@@ -110,6 +112,7 @@ class LocalBroker(LoggedBroker):
     def terminate(self) -> None:
         """An orderly stop, with controlled shutdown."""
         self.stopped = True
+        self._killed_at_s = time.monotonic() + GRACE_S
         self._signal(signal.SIGTERM)
 
     def kill(self) -> None:
@@ -131,6 +134,7 @@ class LocalBroker(LoggedBroker):
             return
         self.resume()  # SIGTERM waits for a process that is stopped
         if not self.stopped:  # a second signal would end it at once
-            self._signal(signal.SIGTERM)
-        if self._child.wait(GRACE_S) is None:
+            self.terminate()
+        # Of several that shut down at the same time none is given more than another.
+        if self._child.wait(max(0.0, self._killed_at_s - time.monotonic())) is None:
             self._child.kill()

@@ -75,7 +75,7 @@ class ProcessWorld:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
-        reached = {broker: self.site.address_of(broker) for broker in ids}
+        self.addresses = reached = {broker: self.site.address_of(broker) for broker in ids}
         # Metadata says where brokers are for each other; our clients may have to go another way.
         routes = {self.site.advertised_address(broker): where for broker, where in reached.items()}
         self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
@@ -111,6 +111,10 @@ class ProcessWorld:
             process_capabilities(ensemble=target != LOCAL),
             partial(on_the_trace, self.kernel),
         )
+
+    def host_of(self, broker: int) -> str:
+        """Where a broker runs: `process`, `container`, or real Kafka with its version."""
+        return "process" if isinstance(self.site, LocalDeployment) else "container"
 
     def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
         """What follows `isr broker`."""

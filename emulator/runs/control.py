@@ -1,0 +1,171 @@
+"""The local socket through which commands reach a cluster that is up: one request, one response.
+
+The socket is a file of the run directory that only its owner can use. Owns the messages and their
+transport; what a request does is decided by `cluster_session`.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from socketserver import StreamRequestHandler, ThreadingMixIn, UnixStreamServer
+from typing import TypeAlias
+
+import msgspec
+
+from emulator.scenario.errors import UserError
+from emulator.trace.values import ProcessState
+
+SOCKET = "control.sock"
+PATIENCE_S = 120.0
+"""Covers the end of a cluster: brokers shut down in an orderly way, and traces are merged."""
+_READ_S = 5.0
+
+
+class Apply(msgspec.Struct, frozen=True, tag="apply"):
+    """An action as it is typed; `for_us`: it is undone after this time (0: never)."""
+
+    words: list[str]
+    for_us: int = 0
+
+
+class Heal(msgspec.Struct, frozen=True, tag="heal"):
+    """End the current faults, or those that the words name."""
+
+    words: list[str] = []
+
+
+class Status(msgspec.Struct, frozen=True, tag="status"):
+    """What there is now."""
+
+
+class Down(msgspec.Struct, frozen=True, tag="down"):
+    """End the cluster. The response comes when its run is written."""
+
+
+ControlRequest: TypeAlias = Apply | Heal | Status | Down
+
+
+class BrokerStatus(msgspec.Struct, frozen=True):
+    """`host`: `process`, `container`, or real Kafka with its version."""
+
+    broker: int
+    host: str
+    address: str
+    state: ProcessState
+
+
+class ClusterStatus(msgspec.Struct, frozen=True):
+    """`up_s`: seconds since the cluster was up. `controller`: as the brokers report it; None: none
+    does. `faults`: what is in effect, as it is typed."""
+
+    run: str
+    up_s: float
+    zookeeper: str
+    bootstrap: str
+    controller: int | None
+    brokers: list[BrokerStatus]
+    faults: list[str]
+
+
+class ControlResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`error`: why nothing was done; otherwise what was, or the status."""
+
+    text: str = ""
+    error: str = ""
+    status: ClusterStatus | None = None
+
+
+class ClusterUnreachable(UserError):
+    """No cluster answers in this run directory."""
+
+
+class ControlSocket:
+    """The listening end. Use as a context manager; leaving it waits for responses under way."""
+
+    def __init__(self, folder: Path, respond: Callable[[ControlRequest], ControlResponse]) -> None:
+        """`respond` is called on a thread of each connection's own."""
+
+        class Handler(StreamRequestHandler):
+            timeout = _READ_S
+
+            def handle(self) -> None:
+                try:
+                    line = self.rfile.readline()
+                    request = msgspec.json.decode(line, type=ControlRequest)
+                except (OSError, msgspec.DecodeError):
+                    return
+                try:
+                    response = respond(request)
+                except UserError as error:
+                    response = ControlResponse(error=str(error))
+                try:
+                    self.wfile.write(msgspec.json.encode(response) + b"\n")
+                except OSError:
+                    pass  # the command was interrupted: nobody waits for it
+
+        self._path = folder / SOCKET
+        self._server = _Server(str(self._path), Handler, bind_and_activate=False)
+        # Through a descriptor: the path of a socket has 107 bytes at most.
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            self._server.socket.bind(_through(descriptor))
+            # Connections are refused until it listens, so nobody comes in before this.
+            self._path.chmod(0o600)
+            self._server.server_activate()
+        except BaseException:
+            self._server.server_close()
+            raise
+        finally:
+            os.close(descriptor)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(0.05,), name="control", daemon=True
+        )
+
+    def __enter__(self) -> ControlSocket:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._path.unlink(missing_ok=True)
+        self._server.server_close()
+
+
+class _Server(ThreadingMixIn, UnixStreamServer):
+    daemon_threads = False
+    block_on_close = True
+
+
+def request_of(run: Path, request: ControlRequest) -> ControlResponse:
+    """Send a request to the cluster of a run directory. Raises UserError with the cluster's own
+    refusal, and ClusterUnreachable."""
+    try:
+        descriptor = os.open(run, os.O_RDONLY)
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(PATIENCE_S)
+                connection.connect(_through(descriptor))
+                connection.sendall(msgspec.json.encode(request) + b"\n")
+                with connection.makefile("rb") as stream:
+                    line = stream.readline()
+        finally:
+            os.close(descriptor)
+    except TimeoutError:
+        raise ClusterUnreachable(f"{run}: no answer for {PATIENCE_S:g} s") from None
+    except OSError:
+        line = b""
+    if not line:
+        raise ClusterUnreachable(f"{run}: the cluster of this run is not up (isr cluster up)")
+    response = msgspec.json.decode(line, type=ControlResponse)
+    if response.error:
+        raise UserError(response.error)
+    return response
+
+
+def _through(descriptor: int) -> str:
+    return f"/proc/self/fd/{descriptor}/{SOCKET}"
