@@ -38,7 +38,7 @@ from emulator.cli.parts.options import (
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import print_violations
-from emulator.cli.parts.target import EMBEDDED, IN_CONTAINERS, PROCESSES
+from emulator.cli.parts.target import EMBEDDED, IN_CONTAINERS, PROCESSES, read_kafka_logs
 from emulator.runs.control import (
     Apply,
     ClusterStatus,
@@ -123,6 +123,7 @@ def up(
         sets=tuple(sets or ()),
         repeat=shlex.join(["isr", *sys.argv[1:]]),
         base=out,
+        read_kafka=read_kafka_logs(loaded),
     )
     if not detach:
         _run(request, as_json=as_json, on_ready=lambda run: None)

@@ -35,10 +35,14 @@ from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_check import check
 from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.cli.parts.target import (
+    EMBEDDED,
+    LIVE,
+    PROCESSES,
     SIMULATED,
     Processes,
     TargetOption,
     chosen_target,
+    read_kafka_logs,
     target_words,
 )
 from emulator.cli.parts.zookeeper_wait import wait_for_server
@@ -110,6 +114,8 @@ def command(
     where, zookeeper = chosen_target(target, zookeeper or SIMULATED * twice, processes=processes)
     chosen = chosen_version(profile, guard, propagation)
     loaded = load(shipped.find(scenario), sets or (), chosen)
+    if loaded.hosts and target is None and where == LIVE and zookeeper == EMBEDDED:
+        where = PROCESSES
     check_playable(loaded, zookeeper, time_scale, where)
     if twice and parquet is not None:
         raise UserError("--check keeps only one of its two runs: leave out --parquet")
@@ -136,6 +142,7 @@ def command(
         sets=tuple(sets or ()),
         repeat=repeat,
         base=out,
+        read_kafka=read_kafka_logs(loaded),
     )
     if parquet is not None:
         from emulator.analysis.sweep.recording import recorder

@@ -229,7 +229,7 @@ class ClusterSession:
             bootstrap=",".join(addresses.values()),
             controller=controller,
             brokers=[
-                BrokerStatus(broker, world.host_of(broker), addresses[broker], state)
+                BrokerStatus(broker, str(world.host_of(broker)), addresses[broker], state)
                 for broker, state in sorted(states.items())
             ],
             faults=[words_of(one) for one in standing_after(s.action for s in self.steps)],
@@ -254,7 +254,9 @@ def run_cluster(request: Request, shown: ClusterListener) -> Played:
         try:
             written.begin()
             data = written.directory.zookeeper
-            world = ProcessWorld(scenario, request.seed, written.sink, data, request.target)
+            world = ProcessWorld(
+                scenario, request.seed, written.sink, data, request.target, request.read_kafka
+            )
             session = ClusterSession(scenario, world, folder, shown.on_line)
             with world:
                 try:

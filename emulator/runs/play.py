@@ -29,6 +29,7 @@ from emulator.worlds.calibration import Calibration, CalibrationOf
 from emulator.worlds.cluster import Cluster
 from emulator.worlds.errors import DidNotComeUp, TooFast
 from emulator.worlds.gc_tuning import rare_collections
+from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 from emulator.worlds.latency import Latencies
 from emulator.worlds.live import LiveWorld
 from emulator.worlds.simulated import SimulatedWorld
@@ -57,7 +58,8 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
     `on_progress` is called about ten times per second of wall clock with the world's time.
     `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events.
-    `calibration`: the machine that the cluster is to run on, where that is not ours."""
+    `calibration`: the machine that the cluster is to run on, where that is not ours.
+    `read_kafka`: reads the logs of hosts that are real Kafka."""
 
     seed: int
     zookeeper: str = SIMULATED
@@ -68,6 +70,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     choices: Mapping[Choice, int] | None = None
     kernel: type[Kernel] = Kernel
     calibration: CalibrationOf | None = None
+    read_kafka: ReadKafkaLogs = no_logs
 
 
 class Outcome(msgspec.Struct):
@@ -243,7 +246,9 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
     if options.target in OF_PROCESSES:
         from emulator.worlds.processes.world import ProcessWorld
 
-        return ProcessWorld(scenario, options.seed, sink, options.data_dir, options.target)
+        return ProcessWorld(
+            scenario, options.seed, sink, options.data_dir, options.target, options.read_kafka
+        )
     return LiveWorld(
         scenario,
         options.seed,

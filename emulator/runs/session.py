@@ -34,6 +34,7 @@ from emulator.trace.on_disk import EventsOnDisk
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.trace.state import TraceState
+from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 
 PROGRESS_EVERY_S = 0.1
 EVENTS_KEPT_MAX = 100_000
@@ -60,7 +61,8 @@ class DatasetWriter(Protocol):
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What to play. `sets`: settings of the command line, which the scenario has already.
     `repeat`: the command that plays it again. `base`: run directories are made below it.
-    `dataset`: makes a writer for the run in this directory."""
+    `dataset`: makes a writer for the run in this directory. `read_kafka`: reads the logs of hosts
+    that are real Kafka."""
 
     scenario: LoadedScenario
     seed: int
@@ -71,6 +73,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     repeat: str = ""
     base: Path = Path("runs")
     dataset: Callable[[Path], DatasetWriter] | None = None
+    read_kafka: ReadKafkaLogs = no_logs
 
 
 class Played(msgspec.Struct, frozen=True):
@@ -297,6 +300,7 @@ def _options(
         target=request.target,
         data_dir=data_dir,
         on_progress=on_progress,
+        read_kafka=request.read_kafka,
     )
 
 

@@ -73,12 +73,12 @@ class ClusterCapabilities:
         hosts: Mapping[int, HostCapabilities],
         zookeeper: Capabilities,
         clients: Capabilities,
-        places: Capabilities,
+        places: Capabilities | None = None,
     ) -> None:
-        """`places`: where something can be held."""
+        """`places`: where something can be held; None: nowhere."""
         self.hosts, self.zookeeper, self.clients = hosts, zookeeper, clients
         self.links = _Links(hosts)
-        self._places = places
+        self._places = places or _NO_PLACES
 
     @classmethod
     def of_one_kind(
@@ -89,7 +89,7 @@ class ClusterCapabilities:
         places: Capabilities | None = None,
     ) -> ClusterCapabilities:
         """Every broker on the same kind of host."""
-        return cls(defaultdict(lambda: host), zookeeper, clients, places or _NO_PLACES)
+        return cls(defaultdict(lambda: host), zookeeper, clients, places)
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         self.hosts[broker].start_again(registered_ms)

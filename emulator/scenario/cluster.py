@@ -10,16 +10,19 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import msgspec
+
 from emulator.kafka.profiles.base import CannotPropagate
 from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
-from emulator.scenario.schema import Boot, Settings, Step, ZooKeeperSettings
+from emulator.scenario.schema import Boot, Host, Settings, Step, ZooKeeperSettings
 from emulator.scenario.settings import broker_settings, check_values, topic_settings
 from emulator.scenario.version import Version, unknown_profile
 
 BROKERS_MAX = 1000
 PARTITIONS_MAX = 200_000
+_HOST = re.compile(r"(process|container|kafka(?= ))(?:(?<=kafka) (\d+(?:\.\d+){1,3}))?")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper")
 _ZOOKEEPER_KEYS = {"tick": 500, "min_session": 1000, "max_session": 60000}
@@ -115,6 +118,18 @@ def read_cluster(
         runs = cluster.broker_profiles.get(broker, version.profile)
         check_values(version.of(runs), {**settings, **broker_settings(value)}, value, {})
     return cluster
+
+
+def read_hosts(item: Item | None, cluster: Cluster) -> dict[int, Host]:
+    """The section `hosts`: `{1: process, 2: container, 3: kafka 2.6.3}`."""
+    hosts = {}
+    for key, value in (item.mapping() if item else {}).items():
+        broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
+        match = _HOST.fullmatch(value.text())
+        if match is None:
+            value.fail(f"expected process, container or kafka VERSION, not {value.text()!r}")
+        hosts[broker] = msgspec.convert({"kind": match[1], "version": match[2] or ""}, Host)
+    return hosts
 
 
 def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:

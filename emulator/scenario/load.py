@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from emulator.scenario.cluster import Cluster, read_cluster, read_topics
+from emulator.scenario.cluster import Cluster, read_cluster, read_hosts, read_topics
 from emulator.scenario.document import Item, read_document, read_text
 from emulator.scenario.errors import ScenarioError, UserError
 from emulator.scenario.expectations.base import mentioned, parse
@@ -29,6 +29,7 @@ _SECTIONS = (
     "guards",
     "propagation",
     "cluster",
+    "hosts",
     "topics",
     "workload",
     "faults",
@@ -98,6 +99,7 @@ def loads(
             for broker, settings in cluster.broker_settings.items()
         },
         zookeeper=cluster.zookeeper,
+        hosts=read_hosts(sections.get("hosts"), cluster),
         steps=line.in_order(),
         duration_us=duration_us,
         expectations=tuple(_expectation(one, cluster) for one in expect.items()) if expect else (),

@@ -7,6 +7,8 @@ knows a world.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from emulator.kafka.profiles.base import Profile, profiles
@@ -46,6 +48,17 @@ class ZooKeeperSettings(msgspec.Struct, frozen=True):
     servers: int = 1
 
 
+class Host(msgspec.Struct, frozen=True):
+    """Where a broker runs, on targets where each is a process of its own; `version` is of real
+    Kafka."""
+
+    kind: Literal["process", "container", "kafka"]
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.version}".strip()
+
+
 class Expectation(msgspec.Struct, frozen=True):
     """One line of `expect`: its text as written, and the parsed form's name and arguments."""
 
@@ -57,7 +70,8 @@ class Expectation(msgspec.Struct, frozen=True):
 class Scenario(msgspec.Struct, frozen=True):
     """All that is needed to play it. `broker_profiles` are of brokers that run another version than
     `profile`; `guards` are put in or taken out at every broker, whatever its version;
-    `propagation` is empty where each version's own holds."""
+    `propagation` is empty where each version's own holds; `hosts` names brokers that do not run
+    where the target has them."""
 
     name: str
     about: str
@@ -74,6 +88,7 @@ class Scenario(msgspec.Struct, frozen=True):
     broker_profiles: dict[int, str] = {}
     guards: dict[str, bool] = {}
     propagation: str = ""
+    hosts: dict[int, Host] = {}
 
     def running(self, broker: int | None = None, name: str = "") -> Profile:
         """The version that a broker runs, or the cluster's, with its guards as they are here;

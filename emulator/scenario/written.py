@@ -17,7 +17,7 @@ from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Settings, Step
 from emulator.scenario.version import switch_words
 
-COPIED = ("about", "profile", "cluster", "topics", "workload", "kernel_late")
+COPIED = ("about", "profile", "cluster", "hosts", "topics", "workload", "kernel_late")
 LEAST_US = 1_000_000
 _WIDE = 1 << 20
 

@@ -4,8 +4,10 @@ anything of it starts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from emulator.scenario.capabilities import ClusterCapabilities, check_steps
-from emulator.scenario.schema import Scenario
+from emulator.scenario.schema import Host, Scenario
 from emulator.worlds.emulated_host import emulated_capabilities
 from emulator.worlds.live import DOCKER, EMBEDDED
 from emulator.worlds.zookeeper import ForeignServer, ModelledServer, OwnServer
@@ -17,16 +19,18 @@ OF_PROCESSES = (PROCESSES, "containers", "compose")
 
 def check_supported(scenario: Scenario, target: str, zookeeper: str) -> None:
     """Raises UserError for the first action of a scenario that cannot be given there."""
-    capabilities, to = capabilities_of(target, zookeeper)
+    capabilities, to = capabilities_of(target, zookeeper, scenario.hosts)
     check_steps(scenario, capabilities, to)
 
 
-def capabilities_of(target: str, zookeeper: str) -> tuple[ClusterCapabilities, str]:
-    """Of a target, with its name in a sentence."""
+def capabilities_of(
+    target: str, zookeeper: str, hosts: Mapping[int, Host]
+) -> tuple[ClusterCapabilities, str]:
+    """Of a target, with its name in a sentence; `hosts` as scenarios have them."""
     if target in OF_PROCESSES:
         from emulator.worlds.processes.host import process_capabilities
 
-        own = process_capabilities(ensemble=target != PROCESSES)
+        own = process_capabilities(hosts, ensemble=target != PROCESSES)
         return own, "brokers that are processes of their own"
     if zookeeper == SIMULATED:
         return emulated_capabilities(ModelledServer()), "a cluster in virtual time"

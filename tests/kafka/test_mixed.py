@@ -64,7 +64,8 @@ class MixedCluster:
         self.sink = Sink()
         self.kernel = LiveKernel(self.sink, self.clock)
         settings = {**SETTINGS, "zookeeper.connect": str(server.address)}
-        self.real = RealBroker(REAL, folder / "kafka", find_release(KAFKA, None), settings)
+        self.real = RealBroker(REAL, folder / "kafka", find_release(KAFKA, None))
+        self.real.configure(settings)
         site = cast("Deployment", self)
         hosts: dict[int, BrokerHost] = {
             broker: ProcessHost(broker, site, self.kernel, "2.6", self._arguments)

@@ -20,6 +20,7 @@ from emulator.cli.parts.target import (
     DOCKER,
     EMBEDDED,
     OF_PROCESSES,
+    PROCESSES,
     SIMULATED,
     check_processes,
 )
@@ -127,6 +128,11 @@ def check_playable(
     responds is checked later. Raises UserError."""
     if target in OF_PROCESSES:
         check_processes(loaded, zookeeper, time_scale, target)
+    elif loaded.hosts and zookeeper != SIMULATED:
+        raise UserError(
+            f"{loaded.source}: hosts: on this target all brokers are in one process; leave out"
+            f" --target, or choose {PROCESSES}, or {SIMULATED}, which emulates all"
+        )
     if ":" in zookeeper:
         parse_address(zookeeper)
     elif zookeeper not in (EMBEDDED, DOCKER, SIMULATED):

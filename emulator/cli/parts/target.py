@@ -11,6 +11,7 @@ import typer
 
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
+from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 
 EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 LIVE, PROCESSES = "live", "processes"
@@ -46,6 +47,15 @@ def chosen_target(target: str | None, zookeeper: str | None, *, processes: bool)
     return meant, zookeeper or (SIMULATED if meant == SIMULATED else EMBEDDED)
 
 
+def read_kafka_logs(loaded: LoadedScenario) -> ReadKafkaLogs:
+    """What reads the logs of its hosts that are real Kafka."""
+    if all(host.kind != "kafka" for host in loaded.hosts.values()):
+        return no_logs
+    from emulator.forensics.kafka_hosts import read_kafka_host
+
+    return read_kafka_host
+
+
 def target_words(target: str) -> list[str]:
     """The options that repeat the choice; `--zookeeper` implies the other targets."""
     return ["--target", target] if target in OF_PROCESSES else []
@@ -53,7 +63,8 @@ def target_words(target: str) -> list[str]:
 
 def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, target: str) -> None:
     """Raises UserError if the scenario cannot run with brokers as processes."""
-    from emulator.worlds.processes.broker_process import check_profile
+    from emulator.worlds.processes.broker_process import OLDEST, check_profile
+    from emulator.worlds.real_kafka.release import check_version, numbers_of
 
     if zookeeper != EMBEDDED:
         raise UserError(
@@ -63,3 +74,15 @@ def check_processes(loaded: LoadedScenario, zookeeper: str, time_scale: int, tar
         raise UserError(f"--target {target} runs in real time: leave out --time-scale")
     for boot in loaded.boots:
         check_profile(loaded.running(boot.broker))
+    for broker, host in loaded.hosts.items():
+        where = f"{loaded.source}: hosts.{broker}"
+        if (host.kind == "container") != (target in IN_CONTAINERS):
+            raise UserError(
+                f"{where}: {host}: containers are not mixed with processes of this machine;"
+                f" --target {IN_CONTAINERS[0]} runs every broker in a container"
+            )
+        if host.kind == "kafka":
+            check_version(host.version, f"{where}: kafka")
+            if numbers_of(host.version) < OLDEST:
+                oldest = ".".join(map(str, OLDEST))
+                raise UserError(f"{where}: {host}: the others speak the protocol of {oldest} on")

@@ -7,6 +7,7 @@ say itself (it is paused, runs on, was killed by whomever) goes on the trace her
 from __future__ import annotations
 
 import signal
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 
@@ -17,11 +18,14 @@ from emulator.scenario.capabilities import (
     HostCapabilities,
     Unsupported,
 )
+from emulator.scenario.schema import Host
 from emulator.trace import events
 from emulator.trace.values import ProcessState
 from emulator.worlds.clients.blocking_client import Unreachable, metadata
 from emulator.worlds.clients.emulated import AnyClient
 from emulator.worlds.processes.local_site import Deployment
+from emulator.worlds.real_kafka.capabilities import HostOfKafka
+from emulator.worlds.real_kafka.release import numbers_of
 from emulator.worlds.zookeeper import OwnEnsemble, OwnServer
 
 ASK_S = 1.0
@@ -54,10 +58,15 @@ class SeparateProcess(HostCapabilities):
             raise Unsupported(problem)
 
 
-def process_capabilities(*, ensemble: bool) -> ClusterCapabilities:
-    """Of brokers that are processes; `ensemble`: ZooKeeper's servers can be struck one by one."""
+def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> ClusterCapabilities:
+    """Of brokers that are processes, but for the `hosts` that are something else; `ensemble`:
+    ZooKeeper's servers can be struck one by one."""
     server = OwnEnsemble() if ensemble else OwnServer()
-    return ClusterCapabilities.of_one_kind(SeparateProcess(), server, AnyClient())
+    kinds: defaultdict[int, HostCapabilities] = defaultdict(SeparateProcess)
+    for broker, host in hosts.items():
+        if host.kind == "kafka":
+            kinds[broker] = HostOfKafka(numbers_of(host.version))
+    return ClusterCapabilities(kinds, server, AnyClient())
 
 
 class ProcessHost:

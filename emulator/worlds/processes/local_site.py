@@ -12,7 +12,10 @@ from typing import Protocol
 
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
+from emulator.worlds.processes.kafka_process import KafkaProcess
 from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.real_kafka.broker import RealBroker
+from emulator.worlds.real_kafka.release import find_release
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
 from zk.real.server_ensemble import act_on
 from zk.real.txnlog import Entry, read_log
@@ -114,8 +117,16 @@ class LocalDeployment:
         self.server: EmbeddedServer = embedded_server(scenario, data_dir)
         # Ports are kept for brokers that are not always there: any connection that somebody on this
         # machine opens could be given one of them, and a restart would find it taken.
-        self._reserved = {boot.broker: reserve(0) for boot in scenario.boots}
+        kafka = {b: host.version for b, host in scenario.hosts.items() if host.kind == "kafka"}
+        ours = [boot.broker for boot in scenario.boots if boot.broker not in kafka]
+        self._reserved = {broker: reserve(0) for broker in ours}
         self._ports = {broker: int(one.getsockname()[1]) for broker, one in self._reserved.items()}
+        releases = {version: find_release(version, None) for version in set(kafka.values())}
+        self._kafka = {
+            broker: RealBroker(broker, folder / f"broker-{broker}", releases[version])
+            for broker, version in kafka.items()
+        }
+        self._ports |= {broker: real.port for broker, real in self._kafka.items()}
 
     def start(self) -> None:
         self.server.start()
@@ -124,7 +135,9 @@ class LocalDeployment:
     def zookeeper(self) -> Address:
         return self.server.address
 
-    def process(self, broker: int) -> LocalBroker:
+    def process(self, broker: int) -> LocalBroker | KafkaProcess:
+        if broker in self._kafka:
+            return KafkaProcess(self._kafka[broker])
         return LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
 
     def words(self, broker: int) -> list[str]:
@@ -138,6 +151,9 @@ class LocalDeployment:
         return self.advertised_address(broker)
 
     def erase(self, broker: int) -> None:
+        if broker in self._kafka:
+            KafkaProcess(self._kafka[broker]).erase()
+            return
         shutil.rmtree(self._data_of(broker))
 
     def _data_of(self, broker: int) -> Path:
@@ -155,5 +171,7 @@ class LocalDeployment:
 
     def close(self) -> None:
         self.server.close()
+        for real in self._kafka.values():
+            real.close()
         for reservation in self._reserved.values():
             reservation.close()

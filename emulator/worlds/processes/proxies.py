@@ -8,8 +8,9 @@ ZooKeeper is kept, with the time at which it passed. Owns proxies; what actions 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
+from emulator.worlds.real_kafka.inter_broker_proxies import InterBrokerProxies
 from zk.errors import Code
 from zk.ops import Request
 from zk.real.expiry import Expiries
@@ -30,8 +31,10 @@ class ProcessProxies:
         zookeeper: Address,
         brokers: dict[int, Address],
         here: str = HOST,
+        kafka: Collection[int] = (),
     ) -> None:
-        """`brokers`: where each of them listens; proxies listen `here`."""
+        """`brokers`: where each of them listens; proxies listen `here`. `kafka`: brokers that are
+        given no route to a proxy of their own; they connect to the address that each advertises."""
         self.zookeeper_requests: list[Exchange] = []
         self._taps = Taps(self, now_us)
         self._expiries = Expiries(zookeeper)
@@ -39,9 +42,16 @@ class ProcessProxies:
         for client in (f"broker-{broker}" for broker in brokers):
             self.taps[client] = tap = self._taps.open(client, zookeeper, (here, 0))
             tap.keep = self.zookeeper_requests.append
-        # A proxy cannot tell who connects to it: each ordered pair has its own.
+        # Of a connection to what is advertised the first request says whose it is.
+        self.advertised: dict[int, Address] = {}
+        identified = InterBrokerProxies(self._taps)
+        if kafka:
+            self.advertised = {b: identified.open(b, where) for b, where in brokers.items()}
+        # Otherwise a proxy cannot tell who connects to it: each ordered pair has its own.
         self.between: dict[Ends, Proxy] = {
-            (a, b): self._taps.open_proxy(where, (here, 0))
+            (a, b): identified.links[a, b]
+            if a in kafka
+            else self._taps.open_proxy(where, (here, 0))
             for a in brokers
             for b, where in brokers.items()
             if a != b

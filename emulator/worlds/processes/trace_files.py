@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,6 +35,13 @@ PROCESSES = "processes"
 
 _BEGAN, _LOCK = "began.json", ".lock"
 _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
+
+
+class KafkaPart(NamedTuple):
+    """What is known of one real broker: what it logged, and the ids of its sessions."""
+
+    events: Sequence[AnyEvent]
+    sessions: Sequence[int]
 
 
 class RunnerTrace:
@@ -118,22 +126,28 @@ def merged_run(
     entries: Iterable[Entry],
     began_ms: float,
     requests: Iterable[Exchange],
+    kafka: Mapping[int, KafkaPart] | None = None,
 ) -> list[AnyEvent]:
     """One trace of all that processes left in `folder`, the `own` events of the process that ran
     them, the server's log and the `requests` that passed on the wire to it. `began_ms`: when the
-    world began, by the clock that the server's log has."""
+    world began, by the clock that the server's log has; `kafka` are brokers that left no trace of
+    ours."""
     parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
     for broker in brokers:
         trace = folder / f"broker-{broker}.ndjson"
         events = list(read_events(trace)) if has_header(trace) else []
         notes = list(read_notes(trace.with_name(trace.name + SUFFIX)))
         parts[f"broker-{broker}"] = Part(events, notes)
+    for broker, real in (kafka or {}).items():
+        parts[f"broker-{broker}"] = Part(real.events)
     whose = {
         note.zxid: who
         for who, part in parts.items()
         for note in part.notes
         if note.kind == "session" and note.zxid
     }
+    for broker, real in (kafka or {}).items():
+        whose |= dict.fromkeys(real.sessions, f"broker-{broker}")
     wire = {who: all_ for who, all_ in requests_by_client(requests).items() if who in parts}
     return merged(parts, logged(entries, whose, began_ms), wire)
 

@@ -13,15 +13,18 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import msgspec
+
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
-from emulator.scenario.schema import Scenario
+from emulator.scenario.schema import Host, Scenario
 from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.trace.sink import Sink
 from emulator.worlds.clients.emulated import EmulatedClients
 from emulator.worlds.clients.producer import FIXED
 from emulator.worlds.cluster import Cluster, on_the_trace
+from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 from emulator.worlds.latency import Latencies
 from emulator.worlds.links import ProxiedLinks
 from emulator.worlds.live_clock import LiveClock, LiveKernel
@@ -31,7 +34,13 @@ from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.local_site import Deployment, LocalDeployment
 from emulator.worlds.processes.proxies import ProcessProxies
-from emulator.worlds.processes.trace_files import PROCESSES, RUNNER, RunnerTrace, merged_run
+from emulator.worlds.processes.trace_files import (
+    PROCESSES,
+    RUNNER,
+    KafkaPart,
+    RunnerTrace,
+    merged_run,
+)
 from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.client.client_times import ClientTimes
 from zk.real.kazoo_service import KazooService
@@ -39,6 +48,7 @@ from zk.real.server import Address, wait_until_ready
 from zk.wire import Service
 
 LOCAL, COMPOSE = "processes", "compose"
+OF_CLIENTS = ("auto.create.topics.enable", "offsets.topic.replication.factor")
 
 
 def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Deployment:
@@ -62,10 +72,16 @@ class ProcessWorld:
     """Processes take what this machine needs."""
 
     def __init__(
-        self, scenario: Scenario, seed: int, sink: Sink, data_dir: Path, target: str = LOCAL
+        self,
+        scenario: Scenario,
+        seed: int,
+        sink: Sink,
+        data_dir: Path,
+        target: str = LOCAL,
+        read_kafka: ReadKafkaLogs = no_logs,
     ) -> None:
-        """Raises ServerError."""
-        self.scenario, self._whole_trace = scenario, sink
+        """`read_kafka` reads what real Kafka logs. Raises ServerError."""
+        self.scenario, self._whole_trace, self._read_kafka = scenario, sink, read_kafka
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
         self.clock = LiveClock()
@@ -76,21 +92,22 @@ class ProcessWorld:
         self.site: Deployment = make_site(target, scenario, data_dir, self.folder)
         ids = [boot.broker for boot in scenario.boots]
         self.addresses = reached = {broker: self.site.address_of(broker) for broker in ids}
-        # Metadata says where brokers are for each other; our clients may have to go another way.
-        routes = {self.site.advertised_address(broker): where for broker, where in reached.items()}
         self._notes = CausalityLog(self.folder / f"{RUNNER}.links", lambda: self.sink.next_seq)
         header = Header(SCHEMA_VERSION, scenario.name, seed, scenario.profile, "")
         self._runner_trace = RunnerTrace(self.folder, header, self._notes)
         self.sink.listen(self._runner_trace)
-        self.network = TcpNetwork(
-            self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
-        )
         self._service = KazooService(self.site.zookeeper, ClientTimes(), self.kernel.soon)
         self.links = ProcessProxies(
             self.clock.now_us,
             self.site.zookeeper,
             {broker: Address((where,)) for broker, where in reached.items()},
             self.site.here,
+            [broker for broker, host in scenario.hosts.items() if host.kind == "kafka"],
+        )
+        # Metadata says where brokers are for each other; our clients may have to go another way.
+        routes = {self._advertised(broker): where for broker, where in reached.items()}
+        self.network = TcpNetwork(
+            self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
         )
         zookeeper = TappedZooKeeper(self.links.tap_of, self.site.act_on, self.links.expire_session)
 
@@ -99,7 +116,7 @@ class ProcessWorld:
             stream = self.chance.stream(purpose, actor)
             return lambda: stream
 
-        addresses = [LiveBroker(b, *self.site.advertised_address(b)) for b in ids]
+        addresses = [LiveBroker(b, *self._advertised(b)) for b in ids]
         self.cluster: Cluster[ProcessHost] = Cluster(
             {
                 b: ProcessHost(b, self.site, self.kernel, scenario.running(b).name, self._arguments)
@@ -108,28 +125,44 @@ class ProcessWorld:
             zookeeper,
             ProxiedLinks(ids, zookeeper, one_stream, self.links.between, self.site.plug),
             EmulatedClients(scenario, self.kernel, self.network, addresses, self),
-            process_capabilities(ensemble=target != LOCAL),
+            process_capabilities(scenario.hosts, ensemble=target != LOCAL),
             partial(on_the_trace, self.kernel),
         )
 
-    def host_of(self, broker: int) -> str:
-        """Where a broker runs: `process`, `container`, or real Kafka with its version."""
-        return "process" if isinstance(self.site, LocalDeployment) else "container"
+    def host_of(self, broker: int) -> Host:
+        """Where a broker runs."""
+        default = "process" if isinstance(self.site, LocalDeployment) else "container"
+        return self.scenario.hosts.get(broker) or Host(default)
+
+    def _advertised(self, broker: int) -> tuple[str, int]:
+        """Where a broker says that it is."""
+        if broker in self.links.advertised:
+            return self.links.advertised[broker].servers[0]
+        return self.site.advertised_address(broker)
 
     def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
-        """What follows `isr broker`."""
+        """What a broker's process is started with: the words that follow `isr broker`, or the
+        settings of real Kafka."""
         scenario, site, proxies = self.scenario, self.site, self.links
         address = str(proxies.tap_of(broker).address)
+        settings = {**scenario.settings, **scenario.broker_settings.get(broker, {})}
+        advertised = "{}:{}".format(*self._advertised(broker))
+        if self.host_of(broker).kind == "kafka":
+            own = {"zookeeper.connect": address, "advertised.listeners": advertised}
+            # The emulated brokers have these as Kafka has them, whatever a recording needs.
+            kafka = {key: scenario.running(broker).values[key] for key in OF_CLIENTS}
+            return [f"{key}={value}" for key, value in {**kafka, **settings, **own}.items()]
         words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
+        if broker in proxies.advertised:
+            words += ["--advertise", advertised]
         for peer, proxy in proxies.routes_of(broker).items():
-            words += ["--through", "{}:{}={}".format(*site.advertised_address(peer), proxy)]
+            words += ["--through", "{}:{}={}".format(*self._advertised(peer), proxy)]
         # One zero of time for all of them, on the clock that processes of a machine share.
         words += ["--began-ns", str(self.clock.began_ns), "--profile", profile]
         for name, on in scenario.guards.items():
             words += ["--guard", f"{name}={'on' if on else 'off'}"]
         if propagation or scenario.propagation:
             words += ["--propagation", propagation or scenario.propagation]
-        settings = {**scenario.settings, **scenario.broker_settings.get(broker, {})}
         for key, value in settings.items():
             words += ["--set", f"{key}={value}"]
         return words
@@ -163,11 +196,22 @@ class ProcessWorld:
                 entries,
                 self._began_ms(),
                 self.links.zookeeper_requests,
+                self._kafka_parts(),
             )
             for event in merged:
                 if event.t <= self.kernel.now:  # what the end of the run leads to is not of it
                     self._whole_trace.append(event)
         self._runner_trace.close()  # last: until now nobody else may put the trace together
+
+    def _kafka_parts(self) -> dict[int, KafkaPart]:
+        """What real Kafka logged, on the run's clock, and its sessions."""
+        began_us = round(self._began_ms() * 1000)
+        parts = {}
+        for broker in [b for b, host in self.scenario.hosts.items() if host.kind == "kafka"]:
+            logged = self._read_kafka(self.folder / f"broker-{broker}", broker)
+            events = [msgspec.structs.replace(one, t=max(0, one.t - began_us)) for one in logged]
+            parts[broker] = KafkaPart(events, list(self.links.tap_of(broker).sessions))
+        return parts
 
     def _began_ms(self) -> float:
         """Time zero by the wall clock, which ZooKeeper's log has."""

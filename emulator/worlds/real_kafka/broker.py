@@ -63,11 +63,7 @@ class RealBroker:
         broker: int,
         folder: Path,
         release: Release,
-        settings: Mapping[str, str],
-        open_listener: Callable[[Address], Address] | None = None,
     ) -> None:
-        """`open_listener`: opens a proxy for other brokers in front of the address that is given;
-        None: they come in where everybody does."""
         self.id, self.folder, self._release = broker, folder, release
         self._reservations = [reserve(0)]
         self.port: int = self._reservations[0].getsockname()[1]
@@ -76,16 +72,28 @@ class RealBroker:
         """Bytes of its log that are of processes before."""
         for name in ("logs", "data"):
             (folder / name).mkdir(parents=True)
+
+    def configure(
+        self,
+        settings: Mapping[str, str],
+        open_listener: Callable[[Address], Address] | None = None,
+        advertised: tuple[str, int] | None = None,
+    ) -> None:
+        """Before the first start. `open_listener`: opens a proxy for other brokers in front of the
+        address that is given; None: they come in where everybody does, at `advertised` if that is
+        given."""
         settings = {**OF_OURS, **settings}
         directories = settings.get("log.dirs", "data").split(",")
         own = {
-            "broker.id": str(broker),
-            "log.dirs": ",".join(str(folder.resolve() / "data" / one) for one in directories),
+            "broker.id": str(self.id),
+            "log.dirs": ",".join(str(self.folder.resolve() / "data" / one) for one in directories),
         }
-        if release.numbers < (0, 9):
+        if self._release.numbers < (0, 9):
             own |= {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
         elif open_listener is None:
             own["listeners"] = f"PLAINTEXT://{HOST}:{self.port}"
+            if advertised is not None:
+                own["advertised.listeners"] = "PLAINTEXT://{}:{}".format(*advertised)
         else:
             # Clients come in directly, other brokers through the proxy that is advertised to them.
             self._reservations.append(reserve(0))
@@ -99,9 +107,9 @@ class RealBroker:
                 "inter.broker.listener.name": "BETWEEN",
             }
         lines = [f"{key}={value}\n" for key, value in {**settings, **own}.items()]
-        (folder / "server.properties").write_text("".join(lines), encoding="utf-8")
+        (self.folder / "server.properties").write_text("".join(lines), encoding="utf-8")
         appenders = "".join(_APPENDER.format(name=name) for name in LOGS)
-        (folder / "log4j.properties").write_text(_LOG4J.format(appenders=appenders))
+        (self.folder / "log4j.properties").write_text(_LOG4J.format(appenders=appenders))
 
     @property
     def address(self) -> str:
@@ -164,6 +172,10 @@ class RealBroker:
     def signal(self, number: signal.Signals) -> None:
         if self.runs and self._child is not None:
             self._child.signal(number)
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        """Of its last process, negative: the signal that ended it; None while it runs."""
+        return None if self._child is None else self._child.wait(timeout_s)
 
     def kill(self) -> None:
         """SIGKILL, and wait until it is gone."""

@@ -101,12 +101,13 @@ def find_release(version: str | None, home: Path | None, cache: Path | None = No
     return Release(version, libs)
 
 
-def check_version(version: str) -> None:
-    """Raises UserError for what is no version with ZooKeeper and an ISR in it."""
+def check_version(version: str, option: str = "--kafka") -> None:
+    """Raises UserError, which begins with `option`, for what is no version with ZooKeeper and an
+    ISR in it."""
     if not _VERSION.fullmatch(version):
-        raise UserError(f"--kafka {version}: expected a version such as 2.6.3")
+        raise UserError(f"{option} {version}: expected a version such as 2.6.3")
     if not numbers_of(version)[:3] >= OLDEST or numbers_of(version)[:2] > NEWEST:
-        raise UserError(f"--kafka {version}: 0.8.2 to 3.9 can be run (4.0 has no ZooKeeper)")
+        raise UserError(f"{option} {version}: 0.8.2 to 3.9 can be run (4.0 has no ZooKeeper)")
 
 
 def cache_folder() -> Path:

@@ -112,7 +112,8 @@ class RealKafkaWorld:
             # Another listener changes what brokers register: only where a scenario needs links.
             listener = partial(self._proxies.open, broker) if has_links(self.scenario) else None
             folder = self.folder / f"broker-{broker}"
-            real = RealBroker(broker, folder, self.release, settings, listener)
+            real = RealBroker(broker, folder, self.release)
+            real.configure(settings, listener)
             self._hosts[broker] = RealHost(real, self.notes)
         for boot in self.scenario.boots:
             host = self.cluster.start(boot.broker)

@@ -24,7 +24,7 @@ def drawn(seed: int, servers: int = 3) -> LoadedScenario:
 @pytest.mark.parametrize("seed", range(5))
 def test_containers_can_be_given_all_of_it_and_no_disk_is_lost(seed: int) -> None:
     world = drawn(seed)
-    check_steps(world, process_capabilities(ensemble=True), "containers")
+    check_steps(world, process_capabilities({}, ensemble=True), "containers")
     struck = [step.action for step in world.steps if step.fault]
     assert not [one for one in struck if isinstance(one, Crash) and one.lose != "nothing"]
     assert world.settings["min.insync.replicas"] == "2"

@@ -211,7 +211,8 @@ def test_no_question_of_a_client_creates_a_topic_unless_the_scenario_wants_it(
 
     def properties(name: str, **settings: str) -> list[str]:
         settings = {key.replace("_", "."): value for key, value in settings.items()}
-        broker = RealBroker(1, tmp_path / name, Release("2.6.3", tmp_path), settings)
+        broker = RealBroker(1, tmp_path / name, Release("2.6.3", tmp_path))
+        broker.configure(settings)
         broker.close()
         return (tmp_path / name / "server.properties").read_text().splitlines()
 

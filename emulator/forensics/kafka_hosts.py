@@ -1,0 +1,33 @@
+"""The events of one real broker among emulated ones, from its logs.
+
+The times are the wall clock's; the world that ran the broker puts them on its own clock.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from emulator.forensics.reading import read_folder
+from emulator.forensics.record import profile_of
+from emulator.scenario.errors import UserError
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+
+
+def read_kafka_host(folder: Path, broker: int) -> list[AnyEvent]:
+    """In order; none where it did not get as far as its first line."""
+    try:
+        account = read_folder(folder).accounts.get(broker)
+    except UserError:
+        return []
+    if account is None:
+        return []
+    profile = profile_of(account.version) if account.version else ""
+    return [
+        msgspec.structs.replace(event, profile=profile)
+        if isinstance(event, e.BrokerStarting)
+        else event
+        for event in account.events
+    ]

@@ -1,0 +1,80 @@
+"""Real Kafka as a broker's process beside emulated ones (local_site.BrokerProcess).
+
+What its process is started with are the lines of `server.properties`. Owns signals and what its log
+says of the start; `real_kafka.broker` owns its folder and the JVM.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+
+from emulator.worlds.processes.local_brokers import GRACE_S, BrokerEnded
+from emulator.worlds.real_kafka.broker import RealBroker
+
+
+class KafkaProcess:
+    """One broker, and whichever JVM it has now."""
+
+    def __init__(self, real: RealBroker) -> None:
+        self._real = real
+        self._has_started = self._was_stopped = False
+
+    def launch(self, words: list[str]) -> None:
+        """`words`: settings, `KEY=VALUE`; `advertised.listeners` is where others reach it."""
+        self.join()
+        self._has_started = self._was_stopped = False
+        settings = dict(word.split("=", 1) for word in words)
+        host, _, port = settings.pop("advertised.listeners").rpartition(":")
+        self._real.configure(settings, advertised=(host, int(port)))
+        self._real.start()
+
+    @property
+    def started(self) -> bool:
+        """Whether it has logged that it serves. BrokerEnded when it never will."""
+        was_dead = self.is_dead  # before the log is read: what it logged last is in there then
+        self._has_started = self._has_started or self._real.has_started()
+        if was_dead and not self._has_started:
+            raise BrokerEnded(f"broker {self._real.id} has ended: {self._real.last_error()}")
+        return self._has_started
+
+    @property
+    def runs(self) -> bool:
+        return not self.is_dead and not self._was_stopped
+
+    @property
+    def is_dead(self) -> bool:
+        return not self._real.runs
+
+    def pause(self) -> None:
+        self._real.signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._real.signal(signal.SIGCONT)
+
+    def terminate(self) -> None:
+        self._was_stopped = True
+        self._real.signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._was_stopped = True
+        self._real.signal(signal.SIGKILL)
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        return self._real.exit_code(timeout_s)
+
+    def join(self) -> None:
+        """It has ended."""
+        if self.is_dead:
+            return
+        self.resume()
+        if not self._was_stopped:
+            self.terminate()
+        if self.exit_code(GRACE_S) is None:
+            self._real.kill()
+
+    def erase(self) -> None:
+        """Its disk is gone."""
+        data = self._real.folder / "data"
+        shutil.rmtree(data)
+        data.mkdir()
