@@ -44,7 +44,7 @@ class CommittedRecordsSurvive(Invariant):
 
     def _hold(self, name: TopicPartition, broker: int, seq: int, does: Does) -> None:
         committed = self.state.committed.of(name)
-        if committed is None:
+        if committed is None or not self.state.logs.has_appends_of(broker):
             return
         lacking = missing(committed.log, self.state.logs.of(name, broker))
         if lacking:

@@ -28,7 +28,7 @@ class HwWithinIsr(Invariant):
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         if event.role != "leader" or not self.state.logs.writer:
-            return  # real Kafka does not log what is appended
+            return
         name, broker = event.partition, event.broker
         replica = self.state.replicas.of(name, broker)
         if replica is None:
@@ -44,7 +44,7 @@ class HwWithinIsr(Invariant):
         self, name: TopicPartition, isr: tuple[int, ...], event: e.HwAdvanced, seq: int
     ) -> None:
         logs = self.state.logs.of_partition.get(name, {})
-        for member in isr:
+        for member in filter(self.state.logs.has_appends_of, isr):
             log = logs.get(member)
             leo = 0 if log is None else log.leo
             if leo < event.hw:

@@ -29,7 +29,8 @@ A trace is `trace.ndjson`: a header line, then one JSON object per event, in ord
 Schema version {SCHEMA_VERSION}.
 
 Every event has `kind`, `seq` (its place), `t` (microseconds since the world began; the action
-`up` says when the cluster was up), `broker` (0: none), `thread` (Kafka's thread name) and `cause`
+`up` says when the cluster was up), `broker` (0: none), `thread` (Kafka's thread name; empty in
+what real Kafka logged) and `cause`
 (the `seq` that led to it, -1: none). Fields that have their default are left out. A partition is
 `["orders", 0]`.
 

@@ -47,9 +47,14 @@ class Watchdog:
     its standard input, and does nothing more when one comes."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        # A session of its own: what ends our terminal, or our group, must not end it before us.
+        # A session of its own: what ends our terminal, or our group, must not end it before us. Our
+        # output is not its own: who reads that to its end is not to wait for a watchdog.
         self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )
         disowned_by_forks(self)
 

@@ -44,7 +44,7 @@ class Committed:
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         name = event.partition
-        if event.role != "leader":
+        if event.role != "leader" or not self._logs.has_appends_of(event.broker):
             return
         if self._unclean_epoch and self.is_deposed(name, event.broker):
             return

@@ -24,9 +24,15 @@ class Logs:
         """What the last truncation removed."""
         self.truncations = 0
         self.truncated = 0
+        self._without_appends: dict[int, None] = {}
         self._cached_partition: TopicPartition | None = None
         self._cached_broker = 0
         self._cached_log = ReplicaLog()
+
+    def has_appends_of(self, broker: int) -> bool:
+        """Whether the trace says what this broker appends. Real Kafka logs roles and high
+        watermarks, and no append: of such a broker `of` knows too little."""
+        return broker not in self._without_appends
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
         """The replica's log; empty if unknown. Caches the last one, because several listeners read
@@ -82,6 +88,8 @@ class Logs:
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, leader: int) -> None:
         """The log as the broker finds it: one that was deleted, or lost records in a crash, is
         shorter than what was known of it."""
+        if not event.thread:  # Kafka's own log is the source: the pattern has no thread
+            self._without_appends[event.broker] = None
         log = self.of(event.partition, event.broker)
         log.leader, log.hw = leader, event.hw
         log.truncate(event.leo)

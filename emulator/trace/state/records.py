@@ -67,8 +67,12 @@ class Records:
 
     @property
     def unseen(self) -> bool:
-        """Records were acknowledged, and no log was seen (real Kafka does not tell of it)."""
-        return bool(self.acknowledged.total()) and not self.logs.writer
+        """Records were acknowledged, and the log that is to have them was not seen (real Kafka does
+        not tell of it)."""
+        if not self.acknowledged.total():
+            return False
+        final_leaders = {self._final_leader(name) for name, _ in self._promised}
+        return not self.logs.writer or not all(map(self.logs.has_appends_of, final_leaders))
 
     def lost(self, acks: str = ALL, topic: str | None = None) -> int:
         """Acknowledged records that the final leader does not have."""

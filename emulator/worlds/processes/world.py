@@ -131,8 +131,9 @@ class ProcessWorld:
 
     def host_of(self, broker: int) -> Host:
         """Where a broker runs."""
-        default = "process" if isinstance(self.site, LocalDeployment) else "container"
-        return self.scenario.hosts.get(broker) or Host(default)
+        is_local = isinstance(self.site, LocalDeployment)
+        default = Host("process") if is_local else Host("container")
+        return self.scenario.hosts.get(broker, default)
 
     def _advertised(self, broker: int) -> tuple[str, int]:
         """Where a broker says that it is."""

@@ -77,10 +77,12 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     made = Cluster(tmp_path_factory.mktemp("cluster"))
-    made.isr(*UP, "-d")
-    yield made
-    if (made.run / SOCKET).exists():
-        made("down")
+    try:
+        made.isr(*UP, "-d")
+        yield made
+    finally:
+        if list(made.folder.rglob(SOCKET)):
+            made("down")
 
 
 def test_it_is_ready_when_every_broker_knows_all_and_a_controller(cluster: Cluster) -> None:

@@ -62,7 +62,7 @@ def test_a_refusal_is_an_error_where_the_command_was_given(tmp_path: Path) -> No
     def refuse(_: ControlRequest) -> ControlResponse:
         raise UserError("there is no broker 9")
 
-    with ControlSocket(tmp_path, refuse), pytest.raises(UserError, match="^there is no broker 9$"):
+    with ControlSocket(tmp_path, refuse), pytest.raises(UserError, match=r"^there is no broker 9$"):
         request_of(tmp_path, Apply(["pause", "9"]))
 
 
@@ -100,7 +100,7 @@ def test_what_is_no_request_is_not_answered_and_harms_nothing(tmp_path: Path, te
 
 def test_a_cluster_that_is_not_up_is_named(tmp_path: Path) -> None:
     """Whether it never was, or its process was killed and left the file."""
-    with pytest.raises(ClusterUnreachable, match=r"the cluster of this run is not up"):
+    with pytest.raises(ClusterUnreachable, match="the cluster of this run is not up"):
         request_of(tmp_path, Status())
     with socket.socket(socket.AF_UNIX) as dead:
         dead.bind(str(tmp_path / SOCKET))
