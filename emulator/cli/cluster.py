@@ -188,7 +188,7 @@ def _run(request: Request, *, as_json: bool, on_ready: Callable[[Path], None]) -
         line.step("starting ZooKeeper")
 
         def show_ready(status: ClusterStatus) -> None:
-            line.__exit__(None, None, None)
+            line.close()
             if as_json:
                 print_json(status)
             else:

@@ -30,7 +30,7 @@ from emulator.runs.control import (
     Down,
     Heal,
 )
-from emulator.runs.play import BRING_UP_WALL_US, Outcome, Run
+from emulator.runs.play import Outcome, Run
 from emulator.runs.session import Played, Request, WrittenRun
 from emulator.scenario.actions.admin import AdminRequest
 from emulator.scenario.actions.base import Action
@@ -66,7 +66,6 @@ class ClusterSession:
         self.steps: list[Step] = []
         self._scenario, self._world, self._folder, self._on_line = scenario, world, run, on_line
         self._run = Run(world)
-        self._run.limit_us = max(self._run.limit_us, BRING_UP_WALL_US)
         self._jobs: deque[tuple[Callable[[], object], Future[object]]] = deque()
         self._endings: list[tuple[Action, Callback]] = []
         self._responses: dict[int, Future[str]] = {}

@@ -22,7 +22,7 @@ from emulator.trace.values import ProcessState
 SOCKET = "control.sock"
 PATIENCE_S = 120.0
 """Covers the end of a cluster: brokers shut down in an orderly way, and traces are merged."""
-_READ_S = 5.0
+_READ_S, _REQUEST_MAX = 5.0, 1 << 20
 
 
 class Apply(msgspec.Struct, frozen=True, tag="apply"):
@@ -94,7 +94,7 @@ class ControlSocket:
 
             def handle(self) -> None:
                 try:
-                    line = self.rfile.readline()
+                    line = self.rfile.readline(_REQUEST_MAX)
                     request = msgspec.json.decode(line, type=ControlRequest)
                 except (OSError, msgspec.DecodeError):
                     return

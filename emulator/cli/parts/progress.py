@@ -59,6 +59,10 @@ class ProgressLine:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Remove the line; what is shown later is printed."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -113,4 +113,6 @@ def check_supported(scenario: LoadedScenario, version: Version) -> None:
         raise UserError(f"{scenario.source}: broker_profile: one version of Kafka is recorded")
     if scenario.broker_settings:
         raise UserError(f"{scenario.source}: broker_config: a recording has one set of settings")
+    if scenario.hosts:
+        raise UserError(f"{scenario.source}: hosts: every broker of a recording is real Kafka")
     check_steps(scenario, capabilities_of_kafka(version), "a real cluster")
