@@ -51,6 +51,7 @@ _SLICE_US = 50_000
 _RESPONSE_S = 30.0
 """How long a client's request is waited for; it goes on."""
 _METADATA_S = 1.0
+_ENDING = "the cluster is about to end"
 
 OnLine = Callable[[str], object]
 
@@ -96,8 +97,11 @@ class ClusterSession:
                 job, result = self._jobs.popleft()
                 try:
                     result.set_result(job())
-                except Exception as error:  # noqa: BLE001  (it is raised where it was asked for)
+                except BaseException as error:
+                    # Whoever asked hears of it; a signal is ours, too.
                     result.set_exception(error)
+                    if not isinstance(error, Exception):
+                        raise
             states = self._process_states()
             for broker in [b for b, state in states.items() if state != self._states[b]]:
                 self._on_line(f"{show_us(self.now_us)}  broker {broker} {states[broker]}")
@@ -106,15 +110,21 @@ class ClusterSession:
     def stop_serving(self) -> None:
         """What was requested and is not done will not be."""
         self._is_ending = True
-        gone = UserError("the cluster is about to end")
-        while self._jobs:
-            self._jobs.popleft()[1].set_exception(gone)
+        with suppress(IndexError):  # whose it is may take it out, too
+            while True:
+                self._jobs.popleft()[1].set_exception(UserError(_ENDING))
         while self._responses:
-            self._responses.popitem()[1].set_exception(gone)
+            self._responses.popitem()[1].set_exception(UserError(_ENDING))
 
     def confirm_end(self, text: str) -> None:
         """Who ended the cluster hears that it is down."""
         self._ended.set_result(text)
+
+    def abandon(self) -> None:
+        """Nobody is to wait any longer, whatever has happened."""
+        self.stop_serving()
+        if not self._ended.done():
+            self._ended.set_exception(UserError("the cluster is down; its run was not completed"))
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -135,8 +145,11 @@ class ClusterSession:
     def _on_own_thread(self, job: Callable[[], T]) -> Future[T]:
         result: Future[T] = Future()
         self._jobs.append((job, result))  # type: ignore[arg-type]
-        if self._is_ending:  # looked at after it was put in: what is left there has been refused
-            self.stop_serving()
+        # Looked at after it was put in: what is in there when the end begins is refused there.
+        if self._is_ending:
+            with suppress(ValueError):
+                self._jobs.remove((job, result))  # type: ignore[arg-type]
+                raise UserError(_ENDING)
         self._world.clock.put(self._world.kernel.stop)
         return result
 
@@ -262,6 +275,7 @@ def run_cluster(request: Request, shown: ClusterListener) -> Played:
                     shown.on_step("ZooKeeper serves; starting brokers")
                     ready = session.bring_up()
                     open_.enter_context(ControlSocket(folder, session.respond))
+                    open_.callback(session.abandon)  # first: the socket waits for responses
                     shown.on_ready(ready)
                     session.serve()
                 except KeyboardInterrupt:
