@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -182,23 +183,30 @@ def test_when_it_is_down_it_is_a_run_like_any_other(cluster: Cluster) -> None:
     assert [step.action.name for step in again.steps] == [one for one in actions if one != "up"]
 
 
-def test_however_it_ends_nothing_of_it_runs(tmp_path: Path) -> None:
-    """Killed in the foreground: its brokers, its server and their watchdogs are gone, no file is
-    outside of the run directory, and that can be read."""
-    (tmp_path / "tmp").mkdir()
-    own = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+@contextmanager
+def in_foreground(folder: Path, *words: str) -> Iterator[tuple[subprocess.Popen[str], set[int]]]:
+    """A cluster that is ready, and the processes that it has started."""
+    (folder / "tmp").mkdir()
+    own = {**os.environ, "TMPDIR": str(folder / "tmp")}
     with subprocess.Popen(
-        [*ISR, *UP], cwd=tmp_path, env=own, stdout=subprocess.PIPE, text=True
+        [*ISR, *UP, *words], cwd=folder, env=own, stdout=subprocess.PIPE, text=True
     ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("ready"):
-                break
-        started = children(process.pid)
+        try:
+            assert process.stdout is not None
+            assert any(line.startswith("ready") for line in process.stdout)
+            yield process, children(process.pid)
+        finally:
+            process.kill()
+    assert list((folder / "tmp").iterdir()) == []
+
+
+def test_however_it_ends_nothing_of_it_runs(tmp_path: Path) -> None:
+    """Killed: its brokers, its server and their watchdogs are gone, no file is outside of the run
+    directory, and that can be read."""
+    with in_foreground(tmp_path) as (process, started):
         assert len(started) >= 4, "three brokers and a server"
-        os.kill(process.pid, signal.SIGKILL)
+        process.kill()
     assert all(gone(pid) for pid in started)
-    assert list((tmp_path / "tmp").iterdir()) == []
     cluster = Cluster(tmp_path)
     assert "is not up" in cluster("status", code=64)
     kinds = {type(event) for event in cluster.trace}
@@ -208,17 +216,11 @@ def test_however_it_ends_nothing_of_it_runs(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_in_an_orderly_way(tmp_path: Path, how: signal.Signals) -> None:
-    with subprocess.Popen(
-        [*ISR, *UP, "--brokers", "2"], cwd=tmp_path, stdout=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if line.startswith("ready"):
-                break
-        started = children(process.pid)
+    with in_foreground(tmp_path, "--brokers", "2") as (process, started):
         process.send_signal(how)
+        assert process.stdout is not None
         rest = process.stdout.read()
-    assert process.returncode == 0, rest
+        assert process.wait(UP_WITHIN_S) == 0, rest
     assert "run directory" in rest
     assert not any(alive(pid) for pid in started)
     assert (Cluster(tmp_path).run / "summary.json").exists()
