@@ -257,13 +257,11 @@ def logs(
       isr cluster logs 2
     """
     folder = newest_cluster(run)
-    files = {
-        path.parent.parent.name.rpartition("-")[2]
-        if path.name == "server.log"
-        else path.stem.rpartition("-")[2]: path
-        for pattern in ("broker-*.log", "broker-*/logs/server.log")
-        for path in sorted((folder / PROCESS_FOLDER).glob(pattern))
-    }
+    processes = folder / PROCESS_FOLDER
+    files = {path.stem.rpartition("-")[2]: path for path in processes.glob("broker-*.log")}
+    for path in processes.glob("broker-*/logs/server.log"):  # real Kafka's
+        files[path.parents[1].name.rpartition("-")[2]] = path
+    files = dict(sorted(files.items()))
     server = folder / "zookeeper" / "zookeeper.log"
     if broker == ZOOKEEPER and server.exists():
         files = {ZOOKEEPER: server}

@@ -1,5 +1,5 @@
-"""A cluster that stays up until it is ended, and does what it is told meanwhile: a run by hand, of
-brokers that are processes of their own.
+"""A cluster that stays up until a request ends it: a run by hand, of brokers that are processes of
+their own.
 
 The same world, trace and directory as a scenario's run; requests come through the run's control
 socket. Owns the current faults and when they end. It must not know how a request is typed or shown.
@@ -98,7 +98,7 @@ class ClusterSession:
                 try:
                     result.set_result(job())
                 except BaseException as error:
-                    # Whoever asked hears of it; a signal is ours, too.
+                    # The one that sent it gets the error; a signal is ours, too.
                     result.set_exception(error)
                     if not isinstance(error, Exception):
                         raise
