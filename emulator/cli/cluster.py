@@ -261,7 +261,7 @@ def logs(
     files = {path.stem.rpartition("-")[2]: path for path in processes.glob("broker-*.log")}
     for path in processes.glob("broker-*/logs/server.log"):  # real Kafka's
         files[path.parents[1].name.rpartition("-")[2]] = path
-    files = dict(sorted(files.items()))
+    files = dict(sorted(files.items(), key=lambda item: int(item[0])))
     server = folder / "zookeeper" / "zookeeper.log"
     if broker == ZOOKEEPER and server.exists():
         files = {ZOOKEEPER: server}
