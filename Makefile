@@ -79,8 +79,9 @@ test-spark: setup ## The tests that start Spark
 	$(PYTEST) -m "spark and not soak" tests/spark tests/bench $(ARGS) $(OR_NONE)
 
 # Fresh seeds, other ones each time: a failure is reduced and kept below .venv/fuzz.
-test-fuzz: setup ## Play fresh random worlds for 100 s, each version in turn
-	.venv/bin/isr fuzz --every-version --time 100s --jobs $(JOBS) --shrink --out .venv/fuzz $(ARGS)
+FUZZ_TIME = 100s
+test-fuzz: setup ## Play fresh random worlds for FUZZ_TIME (100s), each version in turn
+	.venv/bin/isr fuzz --every-version --time $(FUZZ_TIME) --jobs $(JOBS) --shrink --out .venv/fuzz $(ARGS)
 
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)

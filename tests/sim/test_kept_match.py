@@ -23,6 +23,17 @@ from tests.conformance.alterations import ALTERATIONS
 GUIDED = Path(__file__).parents[1] / "recordings" / "guided"
 FOLDERS = [file.parent for file in sorted(GUIDED.glob("*/*/choices.json"))]
 each = pytest.mark.parametrize("folder", FOLDERS, ids=lambda it: f"{it.parent.name}/{it.name}")
+SHORTEST = min(FOLDERS, key=lambda it: (it / "choices.json").stat().st_size)
+RERUN = [
+    pytest.param(
+        folder,
+        marks=pytest.mark.slow if folder == SHORTEST else pytest.mark.soak,
+        id=f"{folder.parent.name}/{folder.name}",
+    )
+    for folder in FOLDERS
+]
+"""A rerun of a long recording takes seconds. The shortest one shows that reruns are drawn, played
+and judged; delays of other recordings are held in `test_recorded_matches`."""
 
 
 def chosen(folder: Path) -> Choices:
@@ -62,8 +73,7 @@ def test_with_one_fact_of_the_recording_altered_none_of_them_agrees(folder: Path
         assert not any(reference.examine(run).agrees for run in played(folder)), kind.name
 
 
-@pytest.mark.slow
-@each
+@pytest.mark.parametrize("folder", RERUN)
 def test_its_delays_are_inside_over_twenty_reruns_with_other_latencies(folder: Path) -> None:
     reference = Reference(read_recording(folder))
 

@@ -90,9 +90,20 @@ def accounts(spark: SparkSession, tmp_path_factory: Any) -> Iterator[Accounts]:
 
 def by_partition(found: DataFrame, *more: str, value: str) -> dict[tuple[Any, ...], Any]:
     """Of each run, partition (and `more`) the sum, where it is not 0."""
-    sums = found.groupBy("scenario", "topic", "partition", *more).agg(F.sum(value).alias("sum"))
+    return sums_by_partition(found, *more, values=(value,))[value]
+
+
+def sums_by_partition(
+    found: DataFrame, *more: str, values: tuple[str, ...]
+) -> dict[str, dict[tuple[Any, ...], Any]]:
+    """The same of several values in one query."""
+    keys = ("scenario", "topic", "partition", *more)
+    sums = found.groupBy(*keys).agg(*(F.sum(value).alias(value) for value in values))
     collected = sums.toArrow().to_pylist()
-    return {tuple(row.values())[:-1]: row["sum"] for row in collected if row["sum"]}
+    return {
+        value: {tuple(row[key] for key in keys): row[value] for row in collected if row[value]}
+        for value in values
+    }
 
 
 def table(name: str, accounts: Accounts) -> list[Row]:
@@ -134,9 +145,10 @@ def test_records_above_the_high_watermark_of_each_partition(accounts: Accounts) 
                 us = lag.to_us - lag.from_us
                 known["us"][run, *name, lag.broker] += us
                 known["weight"][run, *name, lag.broker] += us * lag.records
-    for value in ("us", "weight"):
-        wanted = {key: sum_ for key, sum_ in known[value].items() if sum_}
-        assert by_partition(weighted, "broker", value=value) == wanted
+    values = ("us", "weight")
+    assert sums_by_partition(weighted, "broker", values=values) == {
+        value: {key: sum_ for key, sum_ in known[value].items() if sum_} for value in values
+    }
 
 
 def test_records_above_the_high_watermark_in_its_table(accounts: Accounts) -> None:

@@ -65,7 +65,9 @@ MEASUREMENTS = {
         # One whose query is compiled, and one whose query is interpreted.
         lambda: many_runs.table_figures(TINY_EVENTS, turns=1, only=("hw_lag", "isr_churn")),
     ),
-    "sweep": Measurement(many_runs.sweep_figures, lambda: many_runs.sweep_figures(2 * BATCH_RUNS)),
+    "sweep": Measurement(
+        many_runs.sweep_figures, lambda: many_runs.sweep_figures(2 * BATCH_RUNS, "run: 1s")
+    ),
     "skew": Measurement(many_runs.skew_figures, lambda: many_runs.skew_figures(10)),
     "millions": Measurement(
         many_runs.growth_figures,

@@ -65,9 +65,11 @@ def table_figures(
         return list(_each(base, scope, turns, specs))
 
 
-def sweep_figures(runs: int = SWEPT) -> list[Figure]:
+def sweep_figures(runs: int = SWEPT, text: str = "") -> list[Figure]:
+    """`text`: another scenario than the usual one."""
+    source = shipped.find("shrink-and-expand")
     with TemporaryDirectory() as folder:
-        return [_sweep(Path(folder), runs)]
+        return [_sweep(Path(folder), runs, source, text or source.read_text())]
 
 
 @contextmanager
@@ -250,10 +252,9 @@ def _turn(
     return scan(), table()
 
 
-def _sweep(folder: Path, runs: int) -> Figure:
+def _sweep(folder: Path, runs: int, source: Path, text: str) -> Figure:
     """Runs per second on two executors, once started, beside one process without Spark."""
-    source = shipped.find("shrink-and-expand")
-    grid = grid_of(source, source.read_text(), points([], (), (), ()), 1, runs)
+    grid = grid_of(source, text, points([], (), (), ()), 1, runs)
     some = list(batches(grid))[:2]
     play_batch(grid, folder / "warm", some[0])
     with _timed() as one:
@@ -269,7 +270,7 @@ def _sweep(folder: Path, runs: int) -> Figure:
         what="sweep on two executors",
         value=runs / took(),
         unit="runs/s",
-        scope=f"{runs} runs of shrink-and-expand, traces kept, executors started",
+        scope=f"{runs} runs of {grid.name}, traces kept, executors started",
         reference="twice one process",
         of=2 * single,
         least=0.7,

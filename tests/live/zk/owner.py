@@ -19,6 +19,9 @@ TICK_MS = 100
 T_MS = 1200
 """A session time-out for tests in which it runs out."""
 
+LATE_MS = 3000
+"""How late an answer may be on a machine that has much else to do; far below `PATIENCE_S`."""
+
 QUICK = ClientTimes(reconnect_wait_ms=40, reconnect_jitter_ms=40, ping_slack_ms=40)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.zk.owner import (
+    LATE_MS,
     PATIENCE_S,
     QUICK,
     T_MS,
@@ -283,7 +284,7 @@ def test_a_server_that_stands_still_is_noticed_after_two_thirds(
         own.pause()
         began = time.monotonic()
         assert owner.ask_one(session, Exists("/")).code is Code.CONNECTION_LOSS
-        assert 0.3 < (time.monotonic() - began) / (T_MS / 1000) < 1.2
+        assert 0.3 * T_MS < (time.monotonic() - began) * 1000 < T_MS + LATE_MS
         own.resume()
         owner.until(lambda: owner.states[-1] in (CONNECTED, EXPIRED))
 
@@ -336,7 +337,7 @@ def test_while_paused_nothing_passes_in_either_direction(
     waited_ms = (time.monotonic() - began) * 1000
     assert another.events == [WatchedEvent(EventType.NODE_DELETED, "/mine")]
     assert tap.pings == pings
-    assert 2 / 3 * T_MS - 50 < waited_ms < T_MS + 3 * TICK_MS + 500
+    assert 2 / 3 * T_MS - 50 < waited_ms < T_MS + 3 * TICK_MS + LATE_MS
     assert owner.states == [CONNECTED]
     service.gate("broker-1").resume()
     owner.until_state(EXPIRED)
