@@ -51,6 +51,7 @@ REPLICA_MANAGER_LATE = "boot.replica_manager_to_late_registration"
 """Where the registration comes last (<= 1.0)."""
 
 World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
+OnUp = Callable[[Any, int], object]
 
 
 class PlayOptions(msgspec.Struct, kw_only=True):
@@ -59,7 +60,8 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     `on_progress` is called about ten times per second of wall clock with the world's time.
     `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events.
     `calibration`: the machine that the cluster is to run on, where that is not ours.
-    `read_kafka`: reads the logs of hosts that are real Kafka."""
+    `read_kafka`: reads the logs of hosts that are real Kafka. `on_up` is called when the cluster is
+    up, with the world and when that was, in the world's time."""
 
     seed: int
     zookeeper: str = SIMULATED
@@ -71,6 +73,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     kernel: type[Kernel] = Kernel
     calibration: CalibrationOf | None = None
     read_kafka: ReadKafkaLogs = no_logs
+    on_up: OnUp | None = None
 
 
 class Outcome(msgspec.Struct):
@@ -95,6 +98,7 @@ class Run:
         self._prepared = 0
         self._calibration: Calibration | None = world.calibration
         self.cluster.on_start = self.start_again
+        self.on_up: Callable[[int], object] = lambda _: None
 
     # -- up ---------------------------------------------------------------------------------------
 
@@ -112,6 +116,7 @@ class Run:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
         self.kernel.emit(events.ActionApplied, 0, "up", Parameters())
+        self.on_up(self.up_us)
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
         """A broker's next process; where its registration has a moment, its boot has a plan."""
@@ -278,6 +283,8 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
         else:
             world.clock.on_idle = options.on_progress
             run.limit_us = max(run.limit_us, BRING_UP_WALL_US * options.time_scale)
+        if options.on_up is not None:
+            run.on_up = partial(options.on_up, world)
         interrupted = False
         try:
             run.play()

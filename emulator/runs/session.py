@@ -22,7 +22,7 @@ from emulator.invariants.base import Monitor
 from emulator.kernel.scheduler import Kernel
 from emulator.runs import play as playing
 from emulator.runs.broken import Broken, explain
-from emulator.runs.play import SIMULATED, Outcome, PlayOptions, Run, World, make_world
+from emulator.runs.play import SIMULATED, OnUp, Outcome, PlayOptions, Run, World, make_world
 from emulator.runs.run_directory import TRACE, RunDirectory
 from emulator.runs.summary import Progress, RunFacts, Summary, as_json, summarize
 from emulator.scenario.expectations.base import Judge, checks
@@ -244,6 +244,7 @@ def play_run(
     *,
     attach: Attach | None = None,
     liveness: bool = False,
+    on_up: OnUp | None = None,
 ) -> Played:
     """Play it and keep it in a run directory. Exceptions of the play come as PlayFailed, with what
     was recorded kept; an interrupted run has a summary that says so."""
@@ -254,6 +255,7 @@ def play_run(
         try:
             written.begin()
             options = _options(request, written.directory.zookeeper, written.on_progress)
+            options.on_up = on_up
             return written.finish(playing.play(request.scenario, options, written.sink))
         except KeyboardInterrupt:
             wall_ms = int((time.monotonic() - began_s) * 1000)

@@ -170,6 +170,11 @@ class EmulatedHost:
     def slow_disk(self, ms_per_append: int) -> None:
         self.disk.ms_per_append = ms_per_append
 
+    def fill_disk(self) -> None:
+        raise AssertionError("processes alone have a machine's limits: Capabilities say so")
+
+    free_disk = use_up_descriptors = free_descriptors = fill_disk
+
     def install(self, profile: str, propagation: str) -> None:
         runs = self._scenario.running(self.broker, profile or self._profile.name)
         self._profile = runs.altered({}, propagation) if propagation else runs

@@ -70,6 +70,10 @@ FORMS = {
     "stop_zookeeper: zookeeper-2": "zookeeper-2",
     "start_zookeeper": "",
     "start_zookeeper: zookeeper-2": "zookeeper-2",
+    "fill_disk": "1",
+    "free_disk": "1",
+    "use_up_descriptors": "1",
+    "free_descriptors": "1",
     "unplug": "1",
     "plug_in": "1",
 }

@@ -74,6 +74,18 @@ class BrokerHost(Protocol):
         """Every append to a log takes this long; 0: as usual."""
         ...
 
+    def fill_disk(self) -> None:
+        """Its disk has no space left."""
+        ...
+
+    def free_disk(self) -> None: ...
+
+    def use_up_descriptors(self) -> None:
+        """Its process can open nothing more."""
+        ...
+
+    def free_descriptors(self) -> None: ...
+
     def install(self, profile: str, propagation: str) -> None:
         """From its next process on it runs this version (empty: the one it has)."""
         ...
@@ -244,6 +256,9 @@ class Action(
 
     weight: ClassVar[int] = 0
     """How often random worlds do it, beside the others; 0: never."""
+
+    soak_weight: ClassVar[int] = 0
+    """How often a soak does it to brokers that must lose nothing, beside the others; 0: never."""
 
     lasts_ms: ClassVar[tuple[int, int]] = (100, 15_000)
     """How long it lasts in a random world, where something heals it."""

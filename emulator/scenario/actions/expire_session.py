@@ -13,6 +13,7 @@ class ExpireSession(Action, frozen=True, tag="expire_session"):
     broker: int
 
     weight = 6
+    soak_weight = 1
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:

@@ -31,6 +31,7 @@ class Kill(EndsProcess, frozen=True, tag="kill"):
     """The process is gone between two instructions (SIGKILL)."""
 
     weight = 4
+    soak_weight = 4
 
     def apply(self, world: World) -> None:
         world.hosts[self.broker].kill()
@@ -57,6 +58,7 @@ class Terminate(EndsProcess, frozen=True, tag="terminate"):
     """An orderly stop (SIGTERM): controlled shutdown first, where it is enabled."""
 
     weight = 4
+    soak_weight = 2
 
     def apply(self, world: World) -> None:
         world.hosts[self.broker].terminate()

@@ -15,6 +15,7 @@ class CutLink(Action, frozen=True, tag="cut_link"):
     ways: Ways = "both"
 
     weight = 6
+    soak_weight = 5
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
@@ -56,6 +57,7 @@ class DelayLink(Action, frozen=True, tag="delay_link"):
     delay_ms: int
 
     weight = 4
+    soak_weight = 2
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
@@ -79,6 +81,7 @@ class CutZookeeperLink(Action, frozen=True, tag="cut_zookeeper_link"):
     broker: int
 
     weight = 6
+    soak_weight = 3
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:

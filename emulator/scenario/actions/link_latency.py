@@ -19,6 +19,7 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
     ways: Ways = "both"
 
     weight = 4
+    soak_weight = 1
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:

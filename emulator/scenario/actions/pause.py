@@ -14,6 +14,7 @@ class Pause(Action, frozen=True, tag="pause"):
     server: str | None = None
 
     weight = 6
+    soak_weight = 5
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:

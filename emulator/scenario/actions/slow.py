@@ -14,6 +14,7 @@ class SlowFollower(Action, frozen=True, tag="slow_follower"):
     bytes_per_s: int
 
     weight = 3
+    soak_weight = 1
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:

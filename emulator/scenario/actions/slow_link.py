@@ -17,6 +17,7 @@ class SlowLink(Action, frozen=True, tag="slow_link"):
     ways: Ways = "both"
 
     weight = 2
+    soak_weight = 1
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:

@@ -14,6 +14,7 @@ class StopZookeeper(Action, frozen=True, tag="stop_zookeeper"):
     server: str = ZOOKEEPER
 
     weight = 2
+    soak_weight = 1
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:

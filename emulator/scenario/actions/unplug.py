@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw
 
 
 class Unplug(Action, frozen=True, tag="unplug"):
@@ -10,6 +11,12 @@ class Unplug(Action, frozen=True, tag="unplug"):
     containers lose their network itself, and clients with it."""
 
     broker: int
+
+    soak_weight = 4
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Action:
+        return cls(draw.broker)
 
     def holds(self) -> tuple[object, ...]:
         return ("network", self.broker)

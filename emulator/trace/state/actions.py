@@ -17,6 +17,8 @@ _UNDONE_BY = {
     "pause": ("resume",),
     "kill": ("registered", "broker_starting"),
     "fail_log_dir": ("repair_log_dir",),
+    "fill_disk": ("free_disk",),
+    "use_up_descriptors": ("free_descriptors",),
     "crash": ("registered", "broker_starting"),
     "terminate": ("registered", "broker_starting"),
     "cut_link": ("heal_link",),
@@ -62,6 +64,10 @@ _PAST = {
     "slow_disk": "slow disk",
     "fail_log_dir": "log directory failed",
     "repair_log_dir": "log directory repaired",
+    "fill_disk": "disk full",
+    "free_disk": "disk has space again",
+    "use_up_descriptors": "no file descriptors left",
+    "free_descriptors": "file descriptors free again",
 }
 
 SILENT = frozenset({"up", "start", "registered", "exited"})

@@ -136,6 +136,12 @@ class ContainerDeployment:
         assert self._ensemble is not None
         self._ensemble.act_on(server, what)
 
+    def fill_disk(self, broker: int, /, *, full: bool) -> None:
+        raise AssertionError("its limits are the engine's: Capabilities say so")
+
+    def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
+        raise AssertionError("its limits are the engine's: Capabilities say so")
+
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         network = self.engine.networks.get(self.network)
         alias, _ = self.advertised_address(broker)

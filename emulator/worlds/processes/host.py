@@ -58,11 +58,20 @@ class SeparateProcess(HostCapabilities):
             raise Unsupported(problem)
 
 
+class LocalProcess(SeparateProcess):
+    """What can be taken from a process of this machine, too."""
+
+    fill_disk = free_disk = Capabilities.supported
+    use_up_descriptors = free_descriptors = Capabilities.supported
+
+
 def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> ClusterCapabilities:
-    """Of brokers that are processes, but for the `hosts` that are something else; `ensemble`:
-    ZooKeeper's servers can be struck one by one."""
+    """Of brokers that are processes, but for the `hosts` that are something else; `ensemble`: in
+    containers, where ZooKeeper's servers can be struck one by one."""
     server = OwnEnsemble() if ensemble else OwnServer()
-    kinds: defaultdict[int, HostCapabilities] = defaultdict(SeparateProcess)
+    kinds: defaultdict[int, HostCapabilities] = defaultdict(
+        SeparateProcess if ensemble else LocalProcess
+    )
     for broker, host in hosts.items():
         if host.kind == "kafka":
             kinds[broker] = HostOfKafka(numbers_of(host.version))
@@ -196,6 +205,18 @@ class ProcessHost:
     def install(self, profile: str, propagation: str) -> None:
         self._profile = profile or self._profile
         self._propagation = propagation or self._propagation
+
+    def fill_disk(self) -> None:
+        self._deployment.fill_disk(self.broker, full=True)
+
+    def free_disk(self) -> None:
+        self._deployment.fill_disk(self.broker, full=False)
+
+    def use_up_descriptors(self) -> None:
+        self._deployment.limit_descriptors(self.broker, limited=True)
+
+    def free_descriptors(self) -> None:
+        self._deployment.limit_descriptors(self.broker, limited=False)
 
     def fail_log_dir(self, directory: int) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")

@@ -6,14 +6,18 @@ What a `ProcessWorld` needs to know of a place (`Deployment`); `container_site` 
 
 from __future__ import annotations
 
+import resource
 import shutil
 from pathlib import Path
 from typing import Protocol
 
+from emulator.scenario.actions.resources import FillDisk
+from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
 from emulator.worlds.processes.kafka_process import KafkaProcess
 from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.processes.small_disk import SmallDisk
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.release import find_release
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
@@ -97,6 +101,14 @@ class Deployment(Protocol):
         its links are cut one by one."""
         ...
 
+    def fill_disk(self, broker: int, /, *, full: bool) -> None:
+        """Take all space on its disk, or give it back."""
+        ...
+
+    def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
+        """Let its process open nothing more, or as much as the machine allows."""
+        ...
+
     def gather(self) -> list[Entry]:
         """When brokers have ended: traces are in the run's folder, and this is ZooKeeper's log."""
         ...
@@ -127,9 +139,15 @@ class LocalDeployment:
             for broker, version in kafka.items()
         }
         self._ports |= {broker: real.port for broker, real in self._kafka.items()}
+        # A disk that is to be full must not be everybody's.
+        steps = (step.action for step in scenario.steps)
+        self._filled = {action.broker for action in steps if isinstance(action, FillDisk)}
+        self._disks: dict[int, SmallDisk] = {}
+        self._processes: dict[int, LocalBroker] = {}
 
     def start(self) -> None:
         self.server.start()
+        self._disks = {broker: SmallDisk(self._data_of(broker)) for broker in self._filled}
 
     @property
     def zookeeper(self) -> Address:
@@ -138,7 +156,9 @@ class LocalDeployment:
     def process(self, broker: int) -> LocalBroker | KafkaProcess:
         if broker in self._kafka:
             return KafkaProcess(self._kafka[broker])
-        return LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
+        process = LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
+        self._processes[broker] = process
+        return process
 
     def words(self, broker: int) -> list[str]:
         words = ["--listen", f"{HOST}:{self._ports[broker]}"]
@@ -153,8 +173,10 @@ class LocalDeployment:
     def erase(self, broker: int) -> None:
         if broker in self._kafka:
             KafkaProcess(self._kafka[broker]).erase()
-            return
-        shutil.rmtree(self._data_of(broker))
+        elif broker in self._disks:
+            self._disks[broker].erase()
+        else:
+            shutil.rmtree(self._data_of(broker))
 
     def _data_of(self, broker: int) -> Path:
         return self._folder / f"data-{broker}"
@@ -165,6 +187,24 @@ class LocalDeployment:
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         return False
 
+    def fill_disk(self, broker: int, /, *, full: bool) -> None:
+        disk = self._disks.get(broker)
+        if disk is None:
+            raise UserError(f"fill_disk: broker {broker} has no disk of its own in this run")
+        if full:
+            disk.fill()
+        else:
+            disk.free()
+
+    def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
+        process = self._processes[broker]
+        if process.is_dead:
+            return  # the next one begins without a limit
+        hard = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)[1]
+        open_now = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        soft = open_now if limited else hard
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+
     def gather(self) -> list[Entry]:
         self.server.close()
         return list(read_log(self.server.txn_log_dir))
@@ -173,5 +213,7 @@ class LocalDeployment:
         self.server.close()
         for real in self._kafka.values():
             real.close()
+        for disk in self._disks.values():
+            disk.close()
         for reservation in self._reserved.values():
             reservation.close()

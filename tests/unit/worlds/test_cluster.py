@@ -98,6 +98,18 @@ class DoubledHost:
     def slow_disk(self, ms_per_append: int) -> None:
         self._call("slow_disk", ms_per_append)
 
+    def fill_disk(self) -> None:
+        self._call("fill_disk")
+
+    def free_disk(self) -> None:
+        self._call("free_disk")
+
+    def use_up_descriptors(self) -> None:
+        self._call("use_up_descriptors")
+
+    def free_descriptors(self) -> None:
+        self._call("free_descriptors")
+
     def install(self, profile: str, propagation: str) -> None:
         self._call("install", profile, propagation)
 

@@ -1,0 +1,215 @@
+"""confluent-kafka's part of a history: `ROLE NAME BOOTSTRAP TOPIC PARTITIONS BEGAN_NS UNTIL_NS`.
+
+Roles: `produce` sends records, one after the other, until UNTIL_NS of the machine's monotonic clock
+and then waits for what is under way; `tail` reads what comes, until then; `scan` reads everything
+from the start again and again, until then; `final` reads everything once. Writes a line for each
+operation (emulator/search/soak/history.py). A program of its own: it imports nothing of ours.
+"""
+
+import json
+import sys
+import time
+from typing import Any
+
+import confluent_kafka
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
+
+PERIOD_S = 0.1
+"""Between two records of a producer."""
+FLUSH_S = 75
+SCAN_EVERY_S = 20
+DELIVERY_MS = 60_000
+
+role, name, bootstrap, topic, partitions, began_ns, until_ns = sys.argv[1:]
+PARTITIONS, BEGAN_NS, UNTIL_S = int(partitions), int(began_ns), int(until_ns) / 1e9
+SETTINGS = {
+    "bootstrap.servers": bootstrap,
+    "client.id": name,
+    "log_level": 0,
+    "reconnect.backoff.max.ms": 1000,
+    "socket.timeout.ms": 10_000,
+}
+
+
+def record_operation(op: str, **fields: object) -> None:
+    at_us = (time.monotonic_ns() - BEGAN_NS) // 1000
+    print(json.dumps({"at_us": at_us, "client": name, "op": op, **fields}), flush=True)
+
+
+def partition_name(number: int) -> str:
+    return f"{topic}-{number}"
+
+
+class Idempotent:
+    """A producer; after a fatal error the next one."""
+
+    def __init__(self) -> None:
+        self.fatal = ""
+        self.producer = self._open()
+
+    def _open(self) -> confluent_kafka.Producer:
+        settings = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": DELIVERY_MS}
+        return confluent_kafka.Producer(
+            {**SETTINGS, **settings, "linger.ms": 5, "error_cb": self._note}
+        )
+
+    def _note(self, error: KafkaError) -> None:
+        if error.fatal():
+            self.fatal = error.name()
+
+    def delivered(self, error: KafkaError | None, message: Any) -> None:
+        about = {"partition": partition_name(message.partition()), "record": message.key().decode()}
+        if error is None:
+            # A batch that the broker had already may come back without its offset.
+            offset = -1 if message.offset() is None else message.offset()
+            record_operation("acknowledged", offset=offset, **about)
+        else:
+            record_operation("failed", error=error.name(), **about)
+            if error.code() == KafkaError._FATAL:
+                self.fatal = self.fatal or error.name()
+
+    def send(self, number: int) -> None:
+        record, partition = f"{name}.{number}", number % PARTITIONS
+        about = {"partition": partition_name(partition), "record": record}
+        record_operation("send", **about)
+        try:
+            self.producer.produce(topic, record, record, partition, self.delivered)
+        except (BufferError, KafkaException) as error:
+            record_operation("failed", error=str(error), **about)
+            code = error.args[0].code() if isinstance(error, KafkaException) else None
+            if code == KafkaError._FATAL:
+                self.fatal = self.fatal or "_FATAL"
+        if self.fatal:
+            record_operation("fatal", error=self.fatal)
+            self.producer.purge()
+            self.producer.flush(5)
+            self.fatal, self.producer = "", self._open()
+
+
+def produce() -> None:
+    client, number = Idempotent(), 0
+    next_s = time.monotonic()
+    while (now_s := time.monotonic()) < UNTIL_S:
+        if now_s < next_s:
+            client.producer.poll(next_s - now_s)
+            continue
+        next_s = max(next_s + PERIOD_S, now_s - 1)
+        client.send(number)
+        number += 1
+    client.producer.flush(FLUSH_S)
+
+
+def open_consumer() -> confluent_kafka.Consumer:
+    settings = {"group.id": name, "enable.auto.commit": False, "auto.offset.reset": "error"}
+    return confluent_kafka.Consumer({**SETTINGS, **settings, "fetch.wait.max.ms": 500})
+
+
+class Scan:
+    """Reads partitions from their offsets on; what is consecutive becomes one operation."""
+
+    def __init__(self, consumer: confluent_kafka.Consumer, number: int) -> None:
+        self.consumer, self.number = consumer, number
+        self.next: dict[int, int] = {}
+
+    def begin(self, partition: int, offset: int) -> None:
+        self.next[partition] = offset
+
+    def read(self, timeout_s: float) -> list[KafkaError]:
+        messages = self.consumer.consume(500, timeout_s)
+        failures = [one.error() for one in messages]
+        for partition in self.next:
+            run: list[Any] = []
+            for one in messages:
+                if one.error() is not None or one.partition() != partition:
+                    continue
+                if run and one.offset() != run[-1].offset() + 1:
+                    self._record(partition, run)
+                    run = []
+                run.append(one)
+            if run:
+                self._record(partition, run)
+        return [one for one in failures if one is not None]
+
+    def _record(self, partition: int, run: list[Any]) -> None:
+        records = [one.value().decode(errors="replace") for one in run]
+        about = {"partition": partition_name(partition), "scan": self.number}
+        record_operation("read", offset=run[0].offset(), records=records, **about)
+        self.next[partition] = run[-1].offset() + 1
+
+
+def watermarks(consumer: confluent_kafka.Consumer) -> dict[int, tuple[int, int]]:
+    """The log of each partition, from where to where; asked until somebody answers."""
+    known: dict[int, tuple[int, int]] = {}
+    while len(known) < PARTITIONS:
+        for number in range(PARTITIONS):
+            if number not in known and time.monotonic() < UNTIL_S:
+                try:
+                    known[number] = consumer.get_watermark_offsets(
+                        TopicPartition(topic, number), timeout=5
+                    )
+                except KafkaException:
+                    continue
+        if time.monotonic() >= UNTIL_S:
+            break
+    return known
+
+
+def scan_once(number: int, *, final: bool) -> bool:
+    consumer = open_consumer()
+    known = watermarks(consumer)
+    scan = Scan(consumer, number)
+    starts = [TopicPartition(topic, one, low) for one, (low, _) in known.items()]
+    for one, (low, _) in known.items():
+        scan.begin(one, low)
+    consumer.assign(starts)
+    lacking = {one: high for one, (_, high) in known.items()}
+    while lacking and time.monotonic() < UNTIL_S:
+        failures = scan.read(1)
+        for one in [one for one, high in lacking.items() if scan.next[one] >= high]:
+            del lacking[one]
+            if final:
+                low = known[one][0]
+                about = {"partition": partition_name(one), "scan": number}
+                record_operation("end", offset=low, until=scan.next[one], **about)
+        if any(one.code() == KafkaError._AUTO_OFFSET_RESET for one in failures):
+            break  # a log became shorter: the next scan sees what it has now
+    consumer.close()
+    return len(known) == PARTITIONS and not lacking
+
+
+def tail() -> None:
+    number = 0
+    while time.monotonic() < UNTIL_S:
+        consumer = open_consumer()
+        scan = Scan(consumer, number)
+        known = watermarks(consumer)
+        for one, (low, high) in known.items():
+            # The first time from the start; after a log became shorter, from its end on.
+            scan.begin(one, high if number else low)
+        consumer.assign([TopicPartition(topic, one, at) for one, at in scan.next.items()])
+        while time.monotonic() < UNTIL_S:
+            failures = scan.read(0.5)
+            if any(one.code() == KafkaError._AUTO_OFFSET_RESET for one in failures):
+                break
+        consumer.close()
+        number += 1
+
+
+def scan() -> None:
+    number = 0
+    while time.monotonic() < UNTIL_S:
+        next_s = time.monotonic() + SCAN_EVERY_S
+        scan_once(number, final=False)
+        number += 1
+        time.sleep(max(0, min(next_s, UNTIL_S) - time.monotonic()))
+
+
+def final() -> None:
+    number = 0
+    while not scan_once(number, final=True):
+        number += 1
+        if time.monotonic() >= UNTIL_S:
+            sys.exit("not everything could be read")
+
+
+{"produce": produce, "tail": tail, "scan": scan, "final": final}[role]()

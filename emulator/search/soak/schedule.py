@@ -1,0 +1,160 @@
+"""From a seed to a soak: a cluster whose topic must lose nothing, and faults as a scenario writes.
+
+The faults are those that declare a `soak_weight`, one after the other and beside each other, and
+restarts of one broker after the other. They end `QUIET_S` before the run does: then everything is
+healed, clients end and read all there is. The same seed gives the same text.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from emulator.kafka.profiles.base import Propagation, profiles
+from emulator.kernel.rng import Stream, mix
+from emulator.scenario.actions.base import Action, actions
+from emulator.scenario.actions.drawing import Draw
+from emulator.scenario.actions.life import EndsProcess, Kill, Start, Terminate
+from emulator.scenario.actions.resources import FillDisk
+from emulator.scenario.schema import Step
+from emulator.search.fuzz.worlds import parameters_of, restarts, written
+
+NAME, TOPIC, PARTITIONS = "soak", "soak", 4
+BROKERS = (1, 2, 3)
+FIRST_FAULT_MS = 8_000
+QUIET_S = 120
+"""From the last fault to the end: sessions, a producer's delivery time-out, and a whole scan."""
+
+LEAST_S = QUIET_S + 30
+GAP_MS, LASTS_MS = (1_000, 14_000), (1_500, 20_000)
+START_AGAIN_MS = (0, 9_000, 18_000)
+"""A start fails while the old session lives, or ZooKeeper is away: it is tried again."""
+
+ROLL_EVERY_MS = 15_000
+"""Between two brokers of a rolling restart."""
+
+SETTINGS = {
+    "min.insync.replicas": "2",
+    "default.replication.factor": "3",
+    "auto.create.topics.enable": "false",
+    "unclean.leader.election.enable": "false",
+    "zookeeper.session.timeout.ms": "4000",
+    "replica.lag.time.max.ms": "4000",
+    "controller.socket.timeout.ms": "8000",
+    "replica.socket.timeout.ms": "8000",
+    "leader.imbalance.check.interval.seconds": "20",
+}
+Entry = dict[str, object]
+
+
+def draw_schedule(
+    seed: int, seconds: int, profile: str, upgrade: str = "", without: Iterable[type] = ()
+) -> str:
+    """The scenario of a seed, as YAML. `upgrade`: brokers go over to this version, one after the
+    other. `without`: actions that cannot be given here."""
+    draw = Draw(Stream(mix(seed ^ 0x534F414B)), BROKERS, {}, {})
+    replicas = [list(draw.replicas(3)) for _ in range(PARTITIONS)]
+    healed_ms = (seconds - QUIET_S) * 1000
+    world: Entry = {
+        "about": f"Faults for real clients, drawn from seed {seed}.",
+        "profile": profile,
+        "cluster": {"brokers": list(BROKERS), "config": SETTINGS},
+        "topics": {TOPIC: {"partitions": replicas}},
+        "faults": [
+            *_faults(draw, healed_ms, tuple(without)),
+            *_upgrades(profile, upgrade, healed_ms),
+            *restarts(BROKERS, healed_ms),
+        ],
+        "run": f"{seconds}s",
+        # A history judges itself: a machine that is late makes no difference to it.
+        "kernel_late": "1h",
+    }
+    return written(world)
+
+
+def stop_us(seconds: int) -> int:
+    """When clients end: a while after all was healed, so that some of it is seen by them."""
+    return (seconds - QUIET_S + 15) * 1_000_000
+
+
+def fault_counts(steps: Iterable[Step]) -> dict[str, int]:
+    """How often each fault was drawn; what heals one is none."""
+    applied = (one.action for one in steps if one.fault)
+    # What heals a delay is a delay of nothing, which heals itself.
+    names = (one.name for one in applied if one.soak_weight and one.healed() != one)
+    return dict(Counter(names).most_common())
+
+
+def _faults(draw: Draw, healed_ms: int, without: tuple[type, ...]) -> Iterator[Entry]:
+    kinds = [kind for _, kind in sorted(actions().items()) if not issubclass(kind, without)]
+    often = [kind for kind in kinds for _ in range(kind.soak_weight)]
+    busy: dict[tuple[object, ...], int] = {}
+    at_ms = FIRST_FAULT_MS
+    while at_ms < healed_ms:
+        choice = draw.below(24)
+        if choice == 0:
+            yield from _rolling_restart(at_ms, healed_ms)
+            at_ms += len(BROKERS) * ROLL_EVERY_MS
+        elif choice == 1 and FillDisk in often:
+            # As if all had the same disk, and long enough to fill it: each tears the same record.
+            lasts_ms = draw.between(10_000, 20_000)
+            for broker in BROKERS:
+                yield from _entries(FillDisk(broker), at_ms, lasts_ms, healed_ms, busy)
+        elif choice == 2:
+            lasts_ms = draw.spread(*LASTS_MS)
+            for broker in BROKERS:
+                yield from _entries(Kill(broker), at_ms, lasts_ms, healed_ms, busy)
+        else:
+            action = draw.one_of(often).drawn(draw)
+            if action is not None:
+                lasts_ms = draw.spread(*LASTS_MS)
+                yield from _entries(action, at_ms, lasts_ms, healed_ms, busy)
+        at_ms += draw.between(*GAP_MS)
+
+
+def _entries(
+    action: Action, at_ms: int, lasts_ms: int, healed_ms: int, busy: dict[tuple[object, ...], int]
+) -> Iterator[Entry]:
+    """A fault, and what makes it good; nothing while another holds the same."""
+    if busy.get(action.holds(), 0) > at_ms:
+        return
+    entry: Entry = {"at": f"{at_ms}ms", action.name: parameters_of(action)}
+    if action.healed() is None:
+        yield entry
+        return
+    end_ms = min(at_ms + lasts_ms, healed_ms)
+    busy[action.holds()] = end_ms + 1
+    yield entry | {"for": f"{end_ms - at_ms}ms"}
+    broker = getattr(action, "broker", None)
+    if broker is not None and isinstance(action, EndsProcess | FillDisk):
+        yield from _starts(broker, end_ms + 1, healed_ms)
+
+
+def _starts(broker: int, at_ms: int, healed_ms: int, start: Start | None = None) -> Iterator[Entry]:
+    start = start or Start(broker, if_down=True)
+    for after_ms in START_AGAIN_MS:
+        if at_ms + after_ms < healed_ms:
+            yield {"at": f"{at_ms + after_ms}ms", start.name: parameters_of(start)}
+
+
+def _rolling_restart(
+    at_ms: int, healed_ms: int, profile: str = "", propagation: Propagation | None = None
+) -> Iterator[Entry]:
+    """One broker after the other ends in an orderly way, and starts; with another version."""
+    for broker in BROKERS:
+        stop = Terminate(broker)
+        if at_ms < healed_ms:
+            yield {"at": f"{at_ms}ms", stop.name: parameters_of(stop)}
+            start = Start(broker, if_down=True, profile=profile, propagation=propagation or "")
+            yield from _starts(broker, at_ms + 3_000, healed_ms, start)
+        at_ms += ROLL_EVERY_MS
+
+
+def _upgrades(profile: str, upgrade: str, healed_ms: int) -> Iterator[Entry]:
+    """First the code, then how it propagates ISR changes (inter.broker.protocol.version)."""
+    if not upgrade:
+        return
+    before, after = profiles()[profile].propagation, profiles()[upgrade].propagation
+    yield from _rolling_restart(healed_ms // 3, healed_ms, upgrade, before)
+    if after != before:
+        yield from _rolling_restart(healed_ms * 2 // 3, healed_ms, upgrade, after)

@@ -1,0 +1,62 @@
+"""`isr soak`: what holds holds, and a bug in a broker is seen from outside, within ten minutes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from tests.clients import plants
+
+pytestmark = [pytest.mark.live, pytest.mark.soak]
+COMMAND = [sys.executable, "-c", "from emulator.cli import main; main()", "soak"]
+TEN_MINUTES_S = 600
+LOST = {"lost", "read, later gone", "gap"}
+
+
+def soak(
+    folder: Path, *words: str, environment: Mapping[str, str] | None = None
+) -> tuple[int, dict]:
+    """Its exit code, and what it prints as JSON."""
+    done = subprocess.run(
+        [*COMMAND, *words, "--json", "--quiet", "--out", str(folder / "runs")],
+        env=environment,
+        cwd=plants.ROOT,
+        capture_output=True,
+        timeout=TEN_MINUTES_S,
+        check=False,
+    )
+    assert done.stdout, done.stderr.decode()
+    return done.returncode, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("words", [["--profile", "2.6"], ["--profile", "2.6", "--upgrade", "2.7"]])
+def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
+    words: list[str], tmp_path: Path
+) -> None:
+    code, result = soak(tmp_path, "--minutes", "4", "--seed", "1", *words)
+    assert (code, result["verdict"], result["history"]["findings"]) == (0, "held", [])
+    assert result["history"]["acknowledged"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("bug", "kinds", "seed"),
+    [
+        (plants.short_writes, {"lost"}, 7),
+        (plants.idempotence_off, {"duplicated"}, 7),
+        (plants.isr_fence_off, LOST, 7),
+        (plants.reads_of_the_uncommitted, {"read, later gone"}, 7),
+        (plants.acknowledgements_at_once, {"lost"}, 7),
+    ],
+)
+def test_a_planted_bug_is_seen_from_outside(
+    bug: Callable[[], None], kinds: set[str], seed: int, tmp_path: Path
+) -> None:
+    environment = plants.planted(bug, tmp_path / "site")
+    code, result = soak(tmp_path, "--minutes", "6", "--seed", str(seed), environment=environment)
+    assert code == 1
+    assert kinds & {finding["kind"] for finding in result["history"]["findings"]}
