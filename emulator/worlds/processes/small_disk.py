@@ -14,7 +14,7 @@ from pathlib import Path
 from zk.real.child import Watchdog
 from zk.real.server import ServerError
 
-SIZE_MB = 64
+SIZE_MB = 128
 SPARE_BYTES = 2 * 4096
 """What a checkpoint takes that is written aside: it is a log that is to meet the end first."""
 

@@ -24,6 +24,7 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 public class Soak {
     static final long PERIOD_NS = 100_000_000L, SCAN_EVERY_NS = 20_000_000_000L;
+    static final int VALUE_BYTES = 400;
     static final PrintStream OUT = new PrintStream(System.out, true);
     static String name, bootstrap, topic;
     static int partitions;
@@ -76,7 +77,8 @@ public class Soak {
             int partition = number % partitions;
             record("send", about(partition, value));
             try {
-                producer.send(new ProducerRecord<>(topic, partition, value, value), (sent, error) -> {
+                String padded = value + " ".repeat(VALUE_BYTES - value.length());
+                producer.send(new ProducerRecord<>(topic, partition, value, padded), (sent, error) -> {
                     if (error == null) {
                         record("acknowledged", about(partition, value) + ", \"offset\": " + sent.offset());
                     } else {
@@ -99,7 +101,7 @@ public class Soak {
     static void recordRun(int partition, int scan, List<ConsumerRecord<String, String>> run) {
         var values = new ArrayList<String>();
         for (var one : run) {
-            values.add("\"" + one.value() + "\"");
+            values.add("\"" + one.value().stripTrailing() + "\"");
         }
         record("read", ", \"partition\": \"" + topic + "-" + partition + "\", \"scan\": " + scan + ", \"offset\": "
             + run.get(0).offset() + ", \"records\": [" + String.join(", ", values) + "]");

@@ -9,6 +9,7 @@ operation (emulator/search/soak/history.py). A program of its own: it imports no
 import json
 import sys
 import time
+from contextlib import suppress
 from typing import Any
 
 import confluent_kafka
@@ -19,6 +20,9 @@ PERIOD_S = 0.1
 FLUSH_S = 75
 SCAN_EVERY_S = 20
 DELIVERY_MS = 60_000
+VALUE_BYTES = 400
+"""A record's value is its name and blanks: logs grow fast enough to fill a disk."""
+
 
 role, name, bootstrap, topic, partitions, began_ns, until_ns = sys.argv[1:]
 PARTITIONS, BEGAN_NS, UNTIL_S = int(partitions), int(began_ns), int(until_ns) / 1e9
@@ -73,17 +77,35 @@ class Idempotent:
         about = {"partition": partition_name(partition), "record": record}
         record_operation("send", **about)
         try:
-            self.producer.produce(topic, record, record, partition, self.delivered)
+            value = record.ljust(VALUE_BYTES)
+            self.producer.produce(topic, value, record, partition, self.delivered)
         except (BufferError, KafkaException) as error:
             record_operation("failed", error=str(error), **about)
             code = error.args[0].code() if isinstance(error, KafkaException) else None
             if code == KafkaError._FATAL:
                 self.fatal = self.fatal or "_FATAL"
         if self.fatal:
-            record_operation("fatal", error=self.fatal)
+            self._begin_again()
+
+    def _begin_again(self) -> None:
+        record_operation("fatal", error=self.fatal)
+        with suppress(KafkaException):  # it says once more what is wrong with it
             self.producer.purge()
             self.producer.flush(5)
-            self.fatal, self.producer = "", self._open()
+        self.fatal, self.producer = "", self._open()
+
+    def wait(self, wait_s: float) -> None:
+        """Take deliveries; what the library cannot go on after is raised here."""
+        try:
+            self.producer.poll(wait_s)
+        except KafkaException as error:
+            self.fatal = error.args[0].name()
+            self._begin_again()
+
+    def finish(self) -> None:
+        """All deliveries have come, or nothing more does."""
+        with suppress(KafkaException):
+            self.producer.flush(FLUSH_S)
 
 
 def produce() -> None:
@@ -91,12 +113,12 @@ def produce() -> None:
     next_s = time.monotonic()
     while (now_s := time.monotonic()) < UNTIL_S:
         if now_s < next_s:
-            client.producer.poll(next_s - now_s)
+            client.wait(next_s - now_s)
             continue
         next_s = max(next_s + PERIOD_S, now_s - 1)
         client.send(number)
         number += 1
-    client.producer.flush(FLUSH_S)
+    client.finish()
 
 
 def open_consumer() -> confluent_kafka.Consumer:
@@ -131,7 +153,7 @@ class Scan:
         return [one for one in failures if one is not None]
 
     def _record(self, partition: int, run: list[Any]) -> None:
-        records = [one.value().decode(errors="replace") for one in run]
+        records = [one.value().decode(errors="replace").rstrip() for one in run]
         about = {"partition": partition_name(partition), "scan": self.number}
         record_operation("read", offset=run[0].offset(), records=records, **about)
         self.next[partition] = run[-1].offset() + 1
