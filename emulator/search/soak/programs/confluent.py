@@ -53,8 +53,10 @@ class Idempotent:
 
     def _open(self) -> confluent_kafka.Producer:
         settings = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": DELIVERY_MS}
+        # Why it took another epoch is on standard error: what it had sent before may come twice.
+        logged = {"debug": "eos", "log_level": 7}
         return confluent_kafka.Producer(
-            {**SETTINGS, **settings, "linger.ms": 5, "error_cb": self._note}
+            {**SETTINGS, **settings, **logged, "linger.ms": 5, "error_cb": self._note}
         )
 
     def _note(self, error: KafkaError) -> None:
