@@ -25,7 +25,7 @@ def test_the_same_seed_is_the_same_schedule_and_another_is_another() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_processes_can_be_given_all_of_it_and_it_is_healed_before_clients_end(seed: int) -> None:
-    scenario, capabilities = drawn(seed), process_capabilities(ensemble=False)
+    scenario, capabilities = drawn(seed), process_capabilities({}, ensemble=False)
     healed_us = (SECONDS - QUIET_S) * 1_000_000
     for step in scenario.steps:
         assert capabilities.refusal(step.action) == ""
