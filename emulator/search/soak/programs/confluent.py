@@ -32,6 +32,8 @@ SETTINGS = {
     "log_level": 0,
     "reconnect.backoff.max.ms": 1000,
     "socket.timeout.ms": 10_000,
+    # A broker that has just started may know no topic yet: that is not to last for five minutes.
+    "topic.metadata.refresh.interval.ms": 5_000,
 }
 
 
