@@ -46,6 +46,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20280054, "0.8.2", "zk", "KAFKA-7414"),
     (0x20280067, "2.1", "zk", "lossy restart"),
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
+    (0xA1D76051, "3.3", "zk", "late UpdateMetadata"),
 ]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
+from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -17,19 +18,41 @@ class LateUpdateMetadata(Hazard):
     name = "late UpdateMetadata"
     about = (
         "A copy of an UpdateMetadata that the controller gave up arrives after later requests. "
-        "The broker's metadata goes back: nothing in the request says that it is old."
+        "The broker's metadata goes back: nothing in the request says that it is old. It stays so "
+        "until the partition changes again."
     )
-    breaks = ("metadata never moves back",)
+    breaks = ("metadata never moves back", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The thread that sent it had sent the same broker another one before it arrived: it has
-        one on its way at a time, so it had given this one up."""
+        one on its way at a time, so it had given this one up. Where the old metadata stays, one of
+        those others had brought the broker what ZooKeeper has."""
         shown = events[violation.facts[1]]
         sent = events[shown.cause] if shown.cause >= 0 else None
         if not isinstance(sent, e.ControlRequestSent):
             return False
-        return any(
-            isinstance(event, e.ControlRequestSent)
+        overtaking = {
+            event.seq
+            for event in events[sent.seq + 1 : shown.seq]
+            if isinstance(event, e.ControlRequestSent)
             and (event.broker, event.thread) == (sent.broker, sent.thread)
+        }
+        if not isinstance(violation, ShowsAnother | ShowsDeleted):
+            return bool(overtaking)
+        return any(
+            isinstance(event, e.MetadataCacheUpdated)
+            and event.broker == violation.broker
+            and event.cause in overtaking
+            and _brings(event, violation)
             for event in events[sent.seq + 1 : shown.seq]
         )
+
+
+def _brings(update: e.MetadataCacheUpdated, violation: ShowsAnother | ShowsDeleted) -> bool:
+    """Whether the broker had then what the violation misses at the end."""
+    match violation:
+        case ShowsDeleted():
+            return violation.partition in update.removed
+        case ShowsAnother():
+            state = (violation.partition, violation.actual)
+            return state in [(one.partition, one.zk_version) for one in update.states]
