@@ -23,6 +23,7 @@ import msgspec
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.broker.zookeeper import client_version_of
+from emulator.kafka.controller.controller import NO_CONTROLLER
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.node import Broker
 from emulator.kafka.profiles.base import Profile
@@ -126,7 +127,11 @@ class StandaloneBroker:
             # CoreUtils.scala@2.6.3 generateUuidAsBase64.
             new_cluster_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="),
         )
-        self.network.check_control_request = ControllerCheck(self.kernel, process, self._zk_client)
+        check = ControllerCheck(
+            self.kernel, process, self._zk_client, lambda: self._active_controller
+        )
+        sink.listen(check.on_event)
+        self.network.check_control_request = check
         self._page: StatusPage | None = None
         option, where = "--listen", options.listen
         try:
@@ -148,6 +153,12 @@ class StandaloneBroker:
         if client is None:
             return None
         return KafkaZkClient(client, lambda: 0, client_version_of(profile))
+
+    @property
+    def _active_controller(self) -> int:
+        """As its own KafkaController knows it."""
+        controller = self.node.controller
+        return NO_CONTROLLER if controller is None else controller.active_controller_id
 
     # -- life --------------------------------------------------------------------------------------
 

@@ -1,21 +1,28 @@
-"""Whether a control request can be from a controller: ZooKeeper has its epoch.
+"""Whether a control request can be from a controller, by what its broker knows of elections.
 
-Kafka without authentication believes any epoch, and refuses the real controller from then on. Here
-an epoch that the next election cannot have is looked up once in /controller_epoch, which a
-controller writes before it sends anything. The next epoch is believed: to ask each time would be a
-request that Kafka does not send. So is any, as in Kafka, by a broker that cannot ask (its session
-is disconnected, or ZooKeeper is slow). It is no authentication: the epoch is no secret.
+Kafka without authentication believes any sender with any epoch, and refuses the real controller
+from then on. Here a controller and its epoch are believed together, and remembered: another sender
+with that epoch is refused. A new epoch is believed when the broker has noticed an election since
+the last one, and that sender is who holds /controller by what its own KafkaController has read: so
+no request goes to ZooKeeper that Kafka does not send. Any other pair is looked up once in
+/controller_epoch and /controller. A broker that cannot ask (its session is disconnected, or
+ZooKeeper is slow) believes it, as Kafka does. It is no authentication: epoch and id are no secret.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
+from emulator.kafka.controller.controller import NO_CONTROLLER
 from emulator.kafka.protocol.messages import ControlRequest
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.kernel.sync import Promise
+from emulator.trace.events import AnyEvent, ZkWatchFired
+from zk import paths
 from zk.client.kafka_zk_client import KafkaZkClient
-from zk.errors import ZooKeeperError
+from zk.errors import MalformedZNode, ZooKeeperError
+from zk.ops import EventType
 
 THREAD = "control-request-check"
 PATIENCE_US = 500_000
@@ -23,37 +30,80 @@ FIRST = 1000
 """A broker that knows no epoch yet believes one up to here."""
 
 
+class _Elected(NamedTuple):
+    """What ZooKeeper has; no controller between two elections."""
+
+    epoch: int
+    controller: int | None
+
+
 class ControllerCheck:
-    """`zk_client`: of the broker's session; None before there is one."""
+    """`zk_client`: of the broker's session; None before there is one. `active_controller`: whom the
+    broker's own KafkaController takes for the controller. It listens to the broker's events."""
 
     def __init__(
-        self, kernel: Kernel, process: Process, zk_client: Callable[[], KafkaZkClient | None]
+        self,
+        kernel: Kernel,
+        process: Process,
+        zk_client: Callable[[], KafkaZkClient | None],
+        active_controller: Callable[[], int],
     ) -> None:
         self._kernel, self._process, self._zk_client = kernel, process, zk_client
-        self._epoch = -1
-        """The highest that was believed."""
+        self._active_controller = active_controller
+        self._epoch, self._controller = -1, NO_CONTROLLER
+        """The highest epoch that was believed, and whose it is."""
+        self._is_vacant = self._elected_since = False
+        """Whether /controller was deleted last, and whether an election began since that epoch."""
+
+    def on_event(self, event: AnyEvent) -> None:
+        if isinstance(event, ZkWatchFired) and event.path == paths.CONTROLLER:
+            deleted = event.type == EventType.NODE_DELETED.value
+            # The new controller's request may be faster than the news of its znode, which would
+            # let in a second one.
+            if deleted or not self._is_vacant:
+                self._elected_since = True
+            self._is_vacant = deleted
 
     def __call__(self, request: ControlRequest, decide: Callable[[str], None]) -> None:
         """`decide` gets why the request is refused, or "": now, or when ZooKeeper has answered."""
-        client, epoch = self._zk_client(), request.controller_epoch
-        if client is None or epoch <= (self._epoch + 1 if self._epoch >= 0 else FIRST):
-            self._epoch = max(self._epoch, epoch)
+        client = self._zk_client()
+        if client is None or self._is_known(request):
+            self._believe(request)
             decide("")
         else:
-            self._process.spawn(THREAD, self._check(client, epoch, decide))
+            self._process.spawn(THREAD, self._check(client, request, decide))
+
+    def _is_known(self, request: ControlRequest) -> bool:
+        controller, epoch = request.controller_id, request.controller_epoch
+        if epoch < self._epoch:
+            return True  # it is answered with STALE_CONTROLLER_EPOCH
+        if epoch == self._epoch:
+            return controller == self._controller
+        active = self._active_controller()
+        if self._epoch < 0:  # the controller may be faster than this broker's first look at it
+            return epoch <= FIRST and active in (controller, NO_CONTROLLER)
+        return self._elected_since and epoch == self._epoch + 1 and active == controller
+
+    def _believe(self, request: ControlRequest) -> None:
+        if request.controller_epoch >= self._epoch:
+            if request.controller_epoch > self._epoch:
+                self._elected_since = False
+            self._epoch, self._controller = request.controller_epoch, request.controller_id
 
     async def _check(
-        self, client: KafkaZkClient, epoch: int, decide: Callable[[str], None]
+        self, client: KafkaZkClient, request: ControlRequest, decide: Callable[[str], None]
     ) -> None:
-        answer: Promise[int | None] = Promise(self._kernel)
+        answer: Promise[_Elected | None] = Promise(self._kernel)
 
         async def read() -> None:
             try:
                 epoch_and_version = await client.get_controller_epoch()
-            except ZooKeeperError:
-                epoch_and_version = None
+                controller = await client.get_controller_id()
+            except (ZooKeeperError, MalformedZNode):
+                epoch_and_version = controller = None
             if not answer.done:
-                answer.resolve(None if epoch_and_version is None else epoch_and_version[0])
+                elected = epoch_and_version and _Elected(epoch_and_version[0], controller)
+                answer.resolve(elected)
 
         def give_up() -> None:
             if not answer.done:
@@ -61,11 +111,20 @@ class ControllerCheck:
 
         self._process.spawn(THREAD, read())
         timer = self._process.lane(THREAD).call_later(PATIENCE_US, give_up)
-        known = await answer.wait()
+        elected = await answer.wait()
         timer.cancel()
-        if known is not None:
-            if epoch > known:
-                decide(f"a control request with controller epoch {epoch}; ZooKeeper has {known}")
-                return
-            self._epoch = max(self._epoch, epoch)
-        decide("")
+        refusal = "" if elected is None else _refusal(request, elected)
+        if not refusal:
+            self._believe(request)
+        decide(refusal)
+
+
+def _refusal(request: ControlRequest, elected: _Elected) -> str:
+    """A controller that was replaced may still send with its own epoch: Kafka decides on that."""
+    controller, epoch = request.controller_id, request.controller_epoch
+    sender = f"a control request of controller {controller} with controller epoch {epoch}"
+    if epoch > elected.epoch:
+        return f"{sender}; ZooKeeper has {elected.epoch}"
+    if epoch == elected.epoch and elected.controller not in (controller, None):
+        return f"{sender}; ZooKeeper has controller {elected.controller} in that epoch"
+    return ""

@@ -27,8 +27,10 @@ from emulator.kafka.protocol.messages import (
     StopReplicaPartition,
     StopReplicaRequest,
 )
+from emulator.trace.reader import read_events
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.blocking_client import send_request
+from emulator.worlds.processes.controller_check import THREAD
 from emulator.worlds.wire.api import apis, supported_versions
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
@@ -236,29 +238,68 @@ def test_a_metadata_request_of_megabytes_stalls_nobody(
     assert "more than 10000 entries" in brokers.by_id[1].log_text()
 
 
-def test_a_forged_controller_of_an_impossible_epoch_is_refused(brokers: Brokers) -> None:
-    """It would fence the real one for good: ZooKeeper has no such epoch."""
+def stop(controller: int, epoch: int) -> StopReplicaRequest:
+    orders = StopReplicaPartition(TopicPartition("orders", 0), 9, delete=True)
+    return StopReplicaRequest(controller, epoch, -1, (orders,))
+
+
+def is_refused(port: int, request: StopReplicaRequest, version: int) -> bool:
+    with socket.create_connection(("127.0.0.1", port), 30) as stranger:
+        stranger.sendall(request_frame(request, version, 1, "forged"))
+        return stranger.recv(1) == b""
+
+
+def test_only_who_was_elected_is_obeyed_and_only_with_its_own_epoch(brokers: Brokers) -> None:
+    """A forger with the controller's id and a later epoch would fence it for good, one with another
+    id would delete a partition. After an election the new controller is obeyed, and nobody asked
+    ZooKeeper for it."""
     brokers.create("orders", (1, 2, 3))
-    brokers.until(
-        lambda: brokers.partition(1, "orders"), lambda s: s is not None and len(s.isr) == 3
-    )
-    controller, before = brokers.controller(), state(brokers)
-    for epoch in (3, 1 << 30):
-        stop = StopReplicaRequest(
-            controller,
-            epoch,
-            -1,
-            (StopReplicaPartition(TopicPartition("orders", 0), 9, delete=True),),
+    for number in brokers.by_id:
+        brokers.until(
+            lambda n=number: brokers.partition(n, "orders"),
+            lambda s: s is not None and len(s.isr) == 3,
         )
-        for version in range(4):
-            frame = request_frame(stop, version, 1, "forged")
-            with socket.create_connection(("127.0.0.1", brokers.ports[1]), 30) as stranger:
-                stranger.sendall(frame)
-                assert stranger.recv(1) == b""
+    controller, before = brokers.controller(), state(brokers)
+    other = controller % 3 + 1
+    forged = [
+        (controller, 2),
+        (controller, 3),
+        (controller, 1 << 30),
+        (other, 1),
+        (other, 2),
+        (9, 1),
+    ]
+    for number, port in brokers.ports.items():
+        for claim in forged:
+            for version in range(4):
+                assert is_refused(port, stop(*claim), version), (number, claim, version)
     assert state(brokers) == before
     said = brokers.by_id[1].log_text()
-    assert said.count("a control request with controller epoch 1073741824; ZooKeeper has 1") == 4
+    whose = "a control request of controller"
+    assert said.count(f"{whose} {controller} with controller epoch 2; ZooKeeper has 1") == 4
+    assert said.count(f"{whose} 9 with controller epoch 1; ZooKeeper has controller") == 4
     # The real one is obeyed as before: every broker learns of another topic.
     brokers.create("payments", (1, 2, 3))
     for number in brokers.by_id:
         brokers.until(lambda n=number: brokers.partition(n, "payments"), lambda s: s is not None)
+
+
+def test_after_an_election_the_new_controller_is_obeyed_and_the_forger_is_not(
+    brokers: Brokers,
+) -> None:
+    brokers.create("orders", (1, 2, 3))
+    brokers.until(lambda: brokers.partition(1, "orders"), lambda s: s is not None)
+    first = brokers.controller()
+    alive = [number for number in brokers.by_id if number != first]
+    brokers.by_id[first].terminate()
+    second = brokers.until(lambda: brokers.controller(alive[0]), lambda c: c not in (first, -1))
+    for number in alive:
+        brokers.until(
+            lambda n=number: brokers.partition(n, "orders"),
+            lambda s: s is not None and s.leader in alive,
+        )
+        trace = brokers.folder / f"broker-{number}.ndjson"
+        assert THREAD not in {event.thread for event in read_events(trace)}
+        for claim in ((second, 3), (first, 2)):
+            assert is_refused(brokers.ports[number], stop(*claim), 3), (number, claim)
+    assert brokers.partition(alive[0], "orders") is not None
