@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from emulator.kafka.profiles.base import Profile
@@ -29,6 +30,8 @@ from emulator.worlds.wire.frames import (
     UnknownApiVersionsVersion,
     api_of,
     arrived,
+    has_schema,
+    load_schema,
     request_frame,
     response_from,
 )
@@ -63,6 +66,7 @@ class TcpNetwork:
         )
         """Called with a control request; says why it is refused, or that it is not ("")."""
         self._sockets = Sockets(limits, lambda text: self.clock.put(lambda: self.log(text)))
+        self._schemas = ThreadPoolExecutor(1, "schemas")
         self._servers: dict[int, Any] = {}
         self._accepted: dict[Accepted, None] = {}
         self._opened: dict[TcpConnection, None] = {}
@@ -80,9 +84,25 @@ class TcpNetwork:
     def _take(self, line: FramedSocket, listener: Listener) -> None:
         connection = Accepted(self, line, listener)
         self._accepted[connection] = None
-        line.on_frame = lambda payload: self.clock.put(lambda: connection.arrived(payload))
+        line.on_frame = lambda payload: self._take_frame(connection, payload)
         line.on_end = lambda why: self.clock.put(lambda: connection.ended(why))
         line.start()
+
+    def _take_frame(self, connection: Accepted, payload: bytes) -> None:
+        """The sockets' thread. Who asks for something new waits for its schema; others do not: a
+        stranger could ask for each version of each API, one after the other."""
+
+        def deliver() -> None:
+            self.clock.put(lambda: connection.arrived(payload))
+
+        def load_and_deliver() -> None:
+            load_schema(payload)
+            deliver()
+
+        if has_schema(payload, self.knows):
+            deliver()
+        else:
+            self._schemas.submit(load_and_deliver)
 
     def stop_listening(self, port: int) -> None:
         """See emulator.kafka.protocol.transport.Network."""
@@ -137,6 +157,7 @@ class TcpNetwork:
     def close(self) -> None:
         """The sockets' thread ends, and with it all that is open."""
         self._sockets.close()
+        self._schemas.shutdown()
 
 
 class Accepted:

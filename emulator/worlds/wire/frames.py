@@ -84,6 +84,29 @@ class UnknownApiVersionsVersion(Exception):
         self.answer = answer
 
 
+_loaded: set[tuple[int, int]] = set()
+"""APIs and versions whose schemas have been read."""
+
+
+def has_schema(payload: bytes, knows: Knows) -> bool:
+    """Whether a request can be read at once. The first one of an API and version can not: its
+    schema is made by an import, which takes 5 to 20 ms."""
+    if len(payload) < _START.size:
+        return True
+    key, version, _ = _START.unpack_from(payload)
+    api = apis().get(key)
+    least, most = knows.get(api.name, (1, 0)) if api is not None else (1, 0)
+    return (key, version) in _loaded or not least <= version <= most
+
+
+def load_schema(payload: bytes) -> None:
+    """Any thread: make the schema of a request that has none yet."""
+    key, version, _ = _START.unpack_from(payload)
+    request_schema(key, version)
+    response_schema(key, version)
+    _loaded.add((key, version))
+
+
 def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
     """Read one request. `knows` says which versions of which API this broker speaks."""
     if len(payload) < _START.size:
