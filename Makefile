@@ -20,7 +20,7 @@ export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
         test-slow-alone test-spark test-fuzz test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
-        check-house format docs fidelity fidelity-kafka paths pages hazards bench mutants soak lock clean
+        check-house format docs fidelity fidelity-kafka paths pages hazards bench mutants soak audit lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -146,6 +146,10 @@ mutants: setup ## Break the core in one place at a time and see which tests noti
 soak: setup ## The long tests
 	$(PYTEST) -m "soak and not containers" $(ARGS) $(OR_NONE)
 	@.ci/containers $(PYTEST) -m "soak and containers" tests/containers $(ARGS) $(OR_NONE)
+
+audit: setup ## Known vulnerabilities and licences of all dependencies
+	.ci/audit
+	$(PYTHON_BIN) -m tools.licences
 
 lock: setup ## Renew requirements.lock from pyproject.toml
 	.ci/lock
