@@ -9,6 +9,7 @@ recording is a new one. This module must not know what is compared.
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from emulator.conformance.znodes import complaint_about_payload
+from emulator.trace.untrusted_json import decode_untrusted
 
 Fact: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -44,6 +46,9 @@ _NEEDED: dict[str, _Fields] = {
     "metadata_removed": _PARTITION,
 }
 _NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object, "acks": object}
+
+
+_VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
 
 class BadRecording(Exception):
@@ -146,10 +151,10 @@ def read_recording(folder: Path | str) -> Recording:
     if settings.get("kind") != "settings":
         raise BadRecording(file, 1, "the first line is not the settings")
     kafka = settings.get("kafka")
-    if not isinstance(kafka, str) or not all(part.isdigit() for part in kafka.split(".")):
+    if not isinstance(kafka, str) or not _VERSION.fullmatch(kafka):
         raise BadRecording(file, 1, f"settings: kafka is not a version: {kafka!r}")
     produced = _find(Path(folder), "produce.jsonl")
-    results = _lines(produced, _RESULT.decode) if produced else []
+    results = _lines(produced, lambda line: decode_untrusted(line, _RESULT)) if produced else []
     return Recording(settings, events, results, str(folder))
 
 
@@ -192,7 +197,7 @@ def _lines(file: Path, decode: Callable[[bytes], T]) -> list[T]:
 
 def _fact(line: bytes) -> Fact:
     """Reject facts that the judge cannot use, here, where the line number is known."""
-    fact = _FACT.decode(line)
+    fact = decode_untrusted(line, _FACT)
     if not isinstance(fact, dict) or not isinstance(fact.get("kind"), str):
         raise msgspec.ValidationError("not an object with a kind")
     kind = fact["kind"]

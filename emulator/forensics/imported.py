@@ -26,6 +26,7 @@ from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Boot, ZooKeeperSettings
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.worlds.real_kafka.release import numbers_of
 from emulator.worlds.zk_observer import broker_of
 from zk.real.jute import Malformed
@@ -62,6 +63,9 @@ class Imported(msgspec.Struct):
     transactions: int
     unread: dict[str, int]
     unknown: list[str]
+
+
+_IMPORTED = msgspec.json.Decoder(Imported)
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -232,7 +236,7 @@ def _scenario(imported: Imported) -> LoadedScenario:
 def read_import(run: Path) -> Imported | None:
     """What is known of how a run was imported; None for one that was not."""
     try:
-        return msgspec.json.decode((run / IMPORT).read_bytes(), type=Imported)
+        return decode_untrusted((run / IMPORT).read_bytes(), _IMPORTED)
     except FileNotFoundError:
         return None
     except msgspec.DecodeError as why:

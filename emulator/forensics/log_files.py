@@ -30,9 +30,11 @@ _LINE = re.compile(
 )
 _LOGGER = re.compile(r"^(.*) \(([\w.$-]+)\)$", re.DOTALL)
 _OWNER = (
-    re.compile(r"\[(?:Broker|KafkaServer|Controller) id=(\d+)"),
-    re.compile(r"\bbroker\.id = (\d+)"),
-    re.compile(r"\[Partition \S+ broker=(\d+)\]|^\[?(?:Kafka Server|Broker|Controller) (\d+)\b"),
+    re.compile(r"\[(?:Broker|KafkaServer|Controller) id=(\d{1,10})\b"),
+    re.compile(r"\bbroker\.id = (\d{1,10})\b"),
+    re.compile(
+        r"\[Partition \S+ broker=(\d{1,10})\]|^\[?(?:Kafka Server|Broker|Controller) (\d{1,10})\b"
+    ),
 )
 LINE_BYTES = 64 * 1024
 """Of a longer line only the beginning is read."""
@@ -131,7 +133,11 @@ class LogFile:
                 break
             # The name is the end of a row: a long message is looked at once.
             if row.endswith(")") and (message := _LOGGER.match(text)):
-                at_ms = _seconds(head[1]) * 1000 + int(head[2])
+                try:
+                    at_ms = _seconds(head[1]) * 1000 + int(head[2])
+                except ValueError:
+                    self.unread["a time that cannot be"] += 1
+                    return
                 yield Line(at_ms, head[3], message[1], message[2].rstrip("$"))
                 return
         self.unread["cut in the middle" if last else "no logger at its end"] += 1

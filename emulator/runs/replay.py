@@ -18,6 +18,7 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.version import VersionOptions, as_switches
 from emulator.trace.difference import Compared, compare_traces
+from emulator.trace.untrusted_json import decode_untrusted
 
 PLATFORM = ("platform",)
 """Options that do not influence a run."""
@@ -37,6 +38,10 @@ class RunManifest(msgspec.Struct, frozen=True):
     versions: dict[str, str] = {}
 
 
+_MANIFEST = msgspec.json.Decoder(RunManifest)
+_SUMMARY = msgspec.json.Decoder(dict[str, object])
+
+
 class ReplayResult(NamedTuple):
     """A replayed run. `cut_short`: the first run was interrupted; its trace is only a beginning."""
 
@@ -49,7 +54,7 @@ def about_run(directory: Path) -> RunManifest:
     """How a run was made. Raises UserError."""
     file = directory / RUN
     try:
-        return msgspec.json.decode(file.read_bytes(), type=RunManifest)
+        return decode_untrusted(file.read_bytes(), _MANIFEST)
     except OSError as error:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
     except msgspec.DecodeError as error:
@@ -96,7 +101,7 @@ def play_again(
     assert again is not None
     compared = compare_traces(directory / TRACE, again / TRACE)
     try:
-        summary = msgspec.json.decode((directory / SUMMARY).read_bytes(), type=dict[str, object])
+        summary = decode_untrusted((directory / SUMMARY).read_bytes(), _SUMMARY)
         broken_off = bool(summary.get("interrupted"))
     except (OSError, msgspec.DecodeError):
         broken_off = True  # Killed: it has no summary.

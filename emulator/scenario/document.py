@@ -123,7 +123,7 @@ class Item:
 def read_document(file: str, text: str) -> Item:
     """Parse YAML. Raises ScenarioError with the line of the mistake."""
     try:
-        _look_through(file, text)
+        check_structure(file, text)
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -147,7 +147,7 @@ def read_text(path: Path, file: str) -> str:
         raise UserError(f"{file}: cannot be read: {error.strerror}") from None
 
 
-def _look_through(file: str, text: str) -> None:
+def check_structure(file: str, text: str) -> None:
     """Refuse, before anything is made of it, what is nested without end, and aliases: a few lines
     of them can stand for more than any memory holds."""
     depth = 0

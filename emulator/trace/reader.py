@@ -22,6 +22,7 @@ from emulator.trace.events import (
     BrokerStarting,
     ProcessStateChanged,
 )
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import ProcessState
 
 SCHEMA_VERSION = 3
@@ -43,6 +44,9 @@ class Header(msgspec.Struct, frozen=True):
     settings: dict[str, Any] = {}
     defaults: dict[str, Any] = {}
     guards: tuple[str, ...] | None = None
+
+
+_header_decoder = msgspec.json.Decoder(Header)
 
 
 class BadTrace(Exception):
@@ -87,7 +91,7 @@ def read_header(path: Path) -> Header:
     with path.open("rb") as file:
         line = file.readline()
     try:
-        return msgspec.json.decode(line, type=Header)
+        return decode_untrusted(line, _header_decoder)
     except msgspec.DecodeError as error:
         raise BadTrace(f"{path}: line 1 is not a trace header: {error}") from None
 
@@ -104,7 +108,7 @@ def decode_event(line: bytes) -> AnyEvent:
     """One line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
     if line.startswith(_OLDER_LINES):
         line = _in_current_format(line)
-    return _decoder.decode(line)
+    return decode_untrusted(line, _decoder)
 
 
 OLDER_KINDS = {

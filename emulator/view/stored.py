@@ -14,8 +14,10 @@ import msgspec
 
 from emulator.trace.events import AnyEvent, ProcessStateChanged
 from emulator.trace.reader import BadTrace, Header, read_events, read_header
+from emulator.trace.untrusted_json import decode_untrusted
 
 TRACE = "trace.ndjson"
+_SUMMARY = msgspec.json.Decoder(dict[str, Any])
 
 
 class NoRun(BadTrace):
@@ -48,7 +50,7 @@ def open_run(path: str | Path) -> StoredRun:
     directory = trace.parent.resolve()
     try:
         file = directory / "summary.json"
-        summary = msgspec.json.decode(file.read_bytes(), type=dict[str, Any])
+        summary = decode_untrusted(file.read_bytes(), _SUMMARY)
     except (OSError, msgspec.DecodeError):
         summary = {}  # the run was killed before it wrote one
     if header.trace < 2:

@@ -33,6 +33,8 @@ def decode_json(path: str, data: bytes | None, decoder: msgspec.json.Decoder[S])
         raise _named(path, str(error)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedZNode(path, "", f"invalid JSON: {error}") from None
+    except RecursionError:
+        raise MalformedZNode(path, "", "invalid JSON: nested too deeply") from None
 
 
 def decode_number(path: str, data: bytes | None, low: int, high: int) -> int:

@@ -39,8 +39,13 @@ class Record(NamedTuple):
     value: bytes | None
 
 
+UNPACKED_BYTES = 16 << 20
+"""The most that the records of a batch may be unpacked: one of 1 MB could be a gigabyte."""
+
+
 class UnreadableBatch(Exception):
-    """The batch is compressed in a way that is not read here."""
+    """The batch is compressed in a way that is not read here, or its records are malformed: of
+    what clients produce only the header was checked."""
 
 
 def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) -> bytes:
@@ -66,12 +71,14 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         case 0:
             pass
         case 1:
-            body = zlib.decompress(body, wbits=31)
+            body = _unpacked(body)
         case kind:
             raise UnreadableBatch(f"compression {kind}")
     while at < len(body):
         length, at = _read_varint(body, at)
         end = at + length
+        if not at < end <= len(body):
+            raise UnreadableBatch(f"a record of {length} bytes at byte {at} of {len(body)}")
         timestamp, at = _read_varint(body, at + 1)
         offset, at = _read_varint(body, at)
         key, at = _read_field(body, at)
@@ -80,8 +87,19 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         at = end
 
 
+def _unpacked(body: bytes) -> bytes:
+    unpacking = zlib.decompressobj(wbits=31)
+    try:
+        data = unpacking.decompress(body, UNPACKED_BYTES)
+    except zlib.error as error:
+        raise UnreadableBatch(str(error)) from None
+    if not unpacking.eof:
+        raise UnreadableBatch(f"cut off, or more than {UNPACKED_BYTES:,} bytes when unpacked")
+    return data
+
+
 def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
-    """The batch's first record of that time or later. Of a batch whose compression is not read here
+    """The batch's first record of that time or later. Of a batch whose records are not read here
     the first record stands for all."""
     base_ms, max_ms = HEADER.unpack_from(batch)[7:9]
     if max_ms < timestamp_ms:
@@ -99,6 +117,8 @@ def _field(data: bytes | None) -> bytes:
 
 def _read_field(data: bytes, at: int) -> tuple[bytes | None, int]:
     length, at = _read_varint(data, at)
+    if length > len(data) - at:
+        raise UnreadableBatch(f"{length} bytes at byte {at} of {len(data)}")
     return (None, at) if length < 0 else (data[at : at + length], at + length)
 
 
@@ -115,6 +135,8 @@ def _varint(value: int) -> bytes:
 def _read_varint(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while True:
+        if at >= len(data) or shift > 63:
+            raise UnreadableBatch(f"a number at byte {at} of {len(data)}")
         byte = data[at]
         at += 1
         value |= (byte & 0x7F) << shift

@@ -16,6 +16,7 @@ from emulator.scenario.errors import UserError
 from emulator.search.fuzz.fuzz import FuzzTally
 from emulator.search.fuzz.repro import NAME, keep, repeated
 from emulator.search.fuzz.trial import Trial
+from emulator.trace.untrusted_json import decode_untrusted
 from zk.real.child import disowned_by_forks
 
 TRIALS, FINDINGS = "trials.ndjson", "findings.md"
@@ -23,6 +24,9 @@ TRIALS, FINDINGS = "trials.ndjson", "findings.md"
 
 class _Header(msgspec.Struct):
     first_seed: int
+
+
+_HEADER, _TRIAL = msgspec.json.Decoder(_Header), msgspec.json.Decoder(Trial)
 
 
 class Campaign:
@@ -63,9 +67,9 @@ class Campaign:
             return first_seed
         whole = text[: text.rfind(b"\n") + 1]
         header, _, trials = whole.partition(b"\n")
-        first_seed = msgspec.json.decode(header, type=_Header).first_seed
+        first_seed = decode_untrusted(header, _HEADER).first_seed
         for line in trials.splitlines():
-            self.totals.take(msgspec.json.decode(line, type=Trial))
+            self.totals.take(decode_untrusted(line, _TRIAL))
         self._file.truncate(len(whole))
         return first_seed
 

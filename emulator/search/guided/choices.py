@@ -22,6 +22,7 @@ from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.play import World
 from emulator.runs.session import Session
 from emulator.scenario.version import VersionOptions
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.worlds import latency
 from emulator.worlds.gc_tuning import rare_collections
 
@@ -76,6 +77,9 @@ class Choices(msgspec.Struct, frozen=True):
     actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # the key in stored choices
 
 
+_CHOICES = msgspec.json.Decoder(Choices)
+
+
 def chosen_run(seed: int, chosen: Mapping[Choice, int]) -> ChosenRun:
     return ChosenRun(seed, tuple(ChosenStream(*key, chosen[key]) for key in sorted(chosen)))
 
@@ -103,8 +107,8 @@ def write_choices(choices: Choices, file: Path) -> None:
 
 def read_choices(file: Path) -> Choices:
     try:
-        choices = msgspec.json.decode(file.read_bytes(), type=Choices)
-    except (OSError, msgspec.MsgspecError) as error:
+        choices = decode_untrusted(file.read_bytes(), _CHOICES)
+    except (OSError, msgspec.DecodeError) as error:
         raise BadChoices(f"{file}: {error}") from None
     if choices.latencies != latency.VERSION:
         raise BadChoices(

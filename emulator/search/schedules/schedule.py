@@ -13,7 +13,7 @@ import msgspec
 import yaml
 
 from emulator.runs.broken import Broken
-from emulator.scenario.document import read_text
+from emulator.scenario.document import check_structure, read_text
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.units import BadDuration, duration_us
@@ -156,8 +156,9 @@ def read_schedule(file: Path) -> Schedule:
     """Raises UserError."""
     text = read_text(file, str(file))
     try:
+        check_structure(str(file), text)
         document: object = yaml.safe_load(text)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # a date without a day is the latter
         raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict) or "schedule" not in document:
         raise UserError(f"{file}: not a schedule: no key `schedule` (isr explore writes one)")

@@ -45,9 +45,9 @@ TORN = ".torn"
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 """The process has too many open files: that says nothing about a disk."""
 
-_LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)")
+_LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,10})")
 _SEGMENT = re.compile(r"\d{20}\.log")
-_OFFSET, _TWO_NUMBERS = re.compile(r"\S+ \d+ \d+"), re.compile(r"\d+ \d+")
+_OFFSET, _TWO_NUMBERS = re.compile(r"\S+ \d{1,10} \d{1,19}"), re.compile(r"\d{1,19} \d{1,19}")
 
 
 class BadCheckpoint(Exception):
@@ -100,7 +100,7 @@ def _check_meta(meta: Path, broker: int) -> None:
     lines = meta.read_bytes().decode(errors="replace").splitlines()
     pairs = dict(line.split("=", 1) for line in lines if "=" in line and line[0] not in "#!")
     number = pairs.get("broker.id", "").strip()
-    if pairs.get("version", "").strip() != "0" or not number.isdecimal():
+    if pairs.get("version", "").strip() != "0" or not re.fullmatch(r"\d{1,10}", number):
         raise UserError(
             f"{meta}: damaged: version=0 and broker.id=N are expected; restore the file, or delete"
             " it if the directory is of this broker"

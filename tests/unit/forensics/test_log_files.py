@@ -75,3 +75,15 @@ def test_whatever_is_in_a_file_its_lines_are_read_or_counted(
     file = LogFile(path, "server", "")
     lines = list(file.lines())
     assert lines or file.unread
+
+
+def test_a_time_that_cannot_be_and_an_id_that_is_none_are_no_end_of_an_import(
+    tmp_path: Path,
+) -> None:
+    """Both ended it with an internal error."""
+    impossible = FIRST.replace(b"2026-11-22", b"2026-13-41")
+    number = b"[2026-11-22 07:12:30,991] INFO [Controller id=" + b"9" * 5000 + b"] up (kafka.C)\n"
+    (tmp_path / "server.log").write_bytes(FIRST + impossible + number)
+    (file,) = find_logs(tmp_path)
+    assert len(list(file.lines())) == 2
+    assert file.unread == {"a time that cannot be": 1}

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.record import MemoryRecordsBuilder
 
 from emulator.kafka.model.record_batch import (
+    GZIP,
+    HEADER,
+    UNPACKED_BYTES,
     UnreadableBatch,
     batch_of,
     first_not_before,
@@ -70,3 +75,42 @@ def test_of_a_batch_that_cannot_be_read_the_first_record_stands_for_all() -> Non
     record = first_not_before(bytes(batch), 70, 1002)
     assert record is not None
     assert (record.offset, record.timestamp_ms) == (70, 1000)
+
+
+def _of_records(body: bytes, attributes: int = 0) -> bytes:
+    """A batch with these bytes for its records; nobody has looked at them."""
+    fields = list(HEADER.unpack_from(batch_of([(None, b"")], 1000)))
+    fields[5] = attributes
+    return HEADER.pack(*fields) + body
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"\x01", "a record of -1 bytes"),  # was read for ever: it ends before it begins
+        (b"\x7f" + bytes(9), "a record of -64 bytes"),
+        (b"\x02", "a record of 1 bytes"),
+        (b"\xff" * 20, "a number at byte"),
+        (b"\x0c\0\0\0\x7e\0\0", "63 bytes at byte 5 of 7"),
+    ],
+)
+def test_records_that_cannot_be_are_refused_and_looked_up_as_one(body: bytes, why: str) -> None:
+    batch = _of_records(body)
+    with pytest.raises(UnreadableBatch, match=why):
+        list(records_of(batch, 70))
+    record = first_not_before(batch, 70, 1000)
+    assert record is not None
+    assert record.offset == 70
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"no gzip", "incorrect header"),
+        (gzip.compress(b"x" * 100)[:-9], "cut off"),
+        (gzip.compress(bytes(UNPACKED_BYTES + 1)), "more than 16,777,216 bytes"),
+    ],
+)
+def test_a_compressed_batch_unpacks_to_no_more_than_it_may(body: bytes, why: str) -> None:
+    with pytest.raises(UnreadableBatch, match=why):
+        list(records_of(_of_records(body, attributes=GZIP), 70))
