@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 import tracemalloc
 from collections import Counter
 
@@ -85,7 +86,7 @@ def test_an_hour_of_hostile_input(capsys: pytest.CaptureFixture[str]) -> None:
             except Exception as error:  # noqa: BLE001
                 failures.append(f"{decoder.name}, seed {number}: {type(error).__name__}: {error}")
                 with capsys.disabled():
-                    print("\n" + failures[-1][:2000], *getattr(error, "__notes__", ()), sep="\n")
+                    print(f"\n{failures[-1][:SHOWN]}", *traceback.format_exception(error)[-40:])
         number += 1
     with capsys.disabled():
         print(f"\nseeds {first} to {number - 1}:")
