@@ -90,7 +90,7 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 
 
 class Decoder(msgspec.Struct, frozen=True):
-    """`decode` raises nothing but `errors`. `seconds` of computing and `megabytes` are the most that
+    """`decode` raises nothing but `errors`. `seconds` of CPU and `megabytes` are the most that
     one input may take, while its memory is traced, which makes it several times as slow."""
 
     name: str
