@@ -16,6 +16,7 @@ from functools import cache
 from uuid import UUID
 
 from kio.schema.errors import ErrorCode
+from kio.serial.errors import OutOfBoundValue
 from kio.serial.readers import tz_aware_from_i64
 
 from emulator.worlds.wire.entities import Entity, Field, Schema, fields_of
@@ -168,7 +169,7 @@ def _time_reader(*, nullable: bool) -> _Read:
             return None
         try:
             return tz_aware_from_i64(value)  # type: ignore[arg-type]
-        except (ValueError, OverflowError, OSError):
+        except (ValueError, OverflowError, OSError, OutOfBoundValue):  # the last before 1970
             raise Malformed(f"a time of {value} ms") from None
 
     return read_time

@@ -231,3 +231,13 @@ def test_the_entries_of_all_arrays_count_together() -> None:
     smaller: Any = dataclasses.replace(entity.topic_states[0], partition_states=())  # type: ignore[type-var]
     entity = dataclasses.replace(entity, topic_states=(smaller,))  # type: ignore[type-var]
     assert read(schema, encoded(entity), 0)[0] == entity
+
+
+def test_a_time_before_1970_is_refused() -> None:
+    """Of a Produce response, in a found input: it ended the broker that had sent the request."""
+    answer = bytes.fromhex(
+        "00000001 00000001 0006 6f7264657273 00000001 00000000 0000 0000000000000013"
+        "ffffffffffffffb3 ffffffffffffffff 00000000"
+    )
+    with pytest.raises(Malformed, match="a time of -77 ms"):
+        read(response_schema(0, 5), answer, 4)
