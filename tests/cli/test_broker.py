@@ -46,6 +46,19 @@ def test_a_folder_of_another_broker_is_refused(isr: Isr, tmp_path: Path) -> None
     )
 
 
+@pytest.mark.parametrize(
+    ("host", "is_warned"), [("127.0.0.1", False), ("localhost", False), ("0.0.0.0", True)]
+)
+def test_an_address_that_others_reach_is_warned_of(isr: Isr, host: str, is_warned: bool) -> None:
+    """Before anything listens: here the port is taken."""
+    with socket.create_server((host, 0)) as taken:
+        port = taken.getsockname()[1]
+        where = ("--listen", f"{host}:{port}", "--advertise", f"127.0.0.1:{port}")
+        code, _, told = isr(*AT, *where)
+    assert code == 64
+    assert ("no authentication: everybody who reaches this address" in told) == is_warned
+
+
 def test_a_port_that_is_taken_is_said(isr: Isr) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
