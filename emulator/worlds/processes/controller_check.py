@@ -38,8 +38,9 @@ class _Elected(NamedTuple):
 
 
 class ControllerCheck:
-    """`zk_client`: of the broker's session; None before there is one. `active_controller`: whom the
-    broker's own KafkaController takes for the controller. It listens to the broker's events."""
+    """`zk_client`: of the broker's session; None before there is one. `active_controller`: the
+    controller by what the broker's own KafkaController has read. It listens to the broker's
+    events."""
 
     def __init__(
         self,
