@@ -144,7 +144,12 @@ def ended_runs(files: Iterable[Path]) -> set[RunKey]:
 
 def _runs_in(file: Path, kind: str) -> set[RunKey]:
     columns = ["kind", *PARTITIONED_BY]
-    rows = pq.read_table(file, columns=columns, partitioning=None, page_checksum_verification=True)
+    try:
+        rows = pq.read_table(
+            file, columns=columns, partitioning=None, page_checksum_verification=True
+        )
+    except (pa.ArrowException, OSError) as error:
+        raise BadDataset(f"{file}: its runs cannot be read: {_first_line(error)}") from None
     of_kind = rows.filter(pc.equal(rows["kind"], kind)).to_pylist()
     return {RunKey(*(row[name] for name in PARTITIONED_BY)) for row in of_kind}
 

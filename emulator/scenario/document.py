@@ -148,13 +148,15 @@ def read_text(path: Path, file: str) -> str:
 
 
 def check_structure(file: str, text: str) -> None:
-    """Refuse, before anything is made of it, what is nested without end, and aliases: a few lines
-    of them can stand for more than any memory holds."""
+    """Refuse, before anything is made of it, what is nested without end; aliases, of which a few
+    lines can stand for more than any memory holds; and tags, which name what a text cannot be."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise ScenarioError(file, line, "", f"*{event.anchor}: aliases are not read here")
+        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None):
+            raise ScenarioError(file, line, "", f"{event.tag}: tags are not read here")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEPTH_MAX:

@@ -151,3 +151,11 @@ def test_a_data_set_of_an_older_version_only_is_read(three: Path) -> None:
     for file in list(pieces(three)):
         of_version(0)(file)
     assert len(open_dataset(three).events) == 3
+
+
+def test_a_file_of_runs_that_says_nothing_of_whose_they_are_is_named(three: Path) -> None:
+    file = next(pieces(three / "runs"))
+    table = pq.read_table(file, partitioning=None)
+    pq.write_table(table.drop_columns(["scenario"]), file)
+    with pytest.raises(BadDataset, match="its runs cannot be read: No match for FieldRef"):
+        open_dataset(three)

@@ -270,6 +270,7 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ("notifications: 2", "{notifications: 2, isr changes: 1}", "one sentence in each line"),
         ("  brokers: 3", "  brokers: [1, 2", "tried.yaml:5: invalid YAML"),
         ("  brokers: 3", "  brokers: *three", "aliases are not read here"),
+        ("  brokers: 3", "  brokers: !!int 3", "tags are not read here"),
         ("topics:\n", "topics: 5\nx:\n", "there is no such key"),
         ("workload:\n", "workload: {a: 1}\nexpect:\n", "expect: is there twice"),
     ],

@@ -112,3 +112,19 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, said: str) -> None
         read_schedule(file)
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("schedule: " + "[" * 100_000, "nested too deeply"),
+        ("schedule: !!timestamp x", "tags are not read here"),
+        ("schedule: 2001-99-99", "not valid YAML: month must be in 1..12"),
+        ("schedule: " + "9" * 5000, "not valid YAML: Exceeds the limit"),
+    ],
+)
+def test_a_file_that_yaml_itself_falls_over_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    file = tmp_path / "hostile.yaml"
+    file.write_text(text)
+    with pytest.raises(UserError, match=why):
+        read_schedule(file)
