@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 import yaml
@@ -37,7 +37,6 @@ from emulator.cli.parts.options import (
     report_console,
 )
 from emulator.cli.parts.progress import ProgressLine
-from emulator.cli.parts.run_report import print_violations
 from emulator.cli.parts.target import EMBEDDED, IN_CONTAINERS, PROCESSES, read_kafka_logs
 from emulator.runs.control import (
     Apply,
@@ -49,12 +48,9 @@ from emulator.runs.control import (
     Status,
     request_of,
 )
-from emulator.runs.session import Request
 from emulator.scenario.actions.base import actions
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import loads
 from emulator.scenario.typed import SHORT, usage
-from emulator.worlds.processes.trace_files import PROCESSES as PROCESS_FOLDER
 
 LOG = "cluster.log"
 ZOOKEEPER = "zookeeper"
@@ -62,6 +58,9 @@ RunOption = Annotated[
     str, typer.Option("--run", metavar="RUN", help="The cluster's run; default: the newest.")
 ]
 ClusterJson = Annotated[bool, typer.Option("--json", help="Print the status as one JSON object.")]
+
+if TYPE_CHECKING:
+    from emulator.runs.session import Request
 
 app = typer.Typer(
     rich_markup_mode=None,
@@ -109,6 +108,10 @@ def up(
 
     Exit codes: 0 the cluster ran, and has ended (with -d: it is ready).
     """
+    # Other commands of the group do not wait for what plays.
+    from emulator.runs.session import Request
+    from emulator.scenario.load import loads
+
     chosen = chosen_version(profile, guard, propagation)
     target = IN_CONTAINERS[0] if containers else PROCESSES
     loaded = loads(
@@ -181,6 +184,7 @@ def _wait_until_ready(child: int, ready: int) -> int:
 
 
 def _run(request: Request, *, as_json: bool, on_ready: Callable[[Path], None]) -> None:
+    from emulator.cli.parts.run_report import print_violations
     from emulator.runs.cluster_session import ClusterListener, run_cluster
 
     console = report_console(as_json=as_json)
@@ -256,6 +260,8 @@ def logs(
     \b
       isr cluster logs 2
     """
+    from emulator.worlds.processes.trace_files import PROCESSES as PROCESS_FOLDER
+
     folder = newest_cluster(run)
     processes = folder / PROCESS_FOLDER
     files = {path.stem.rpartition("-")[2]: path for path in processes.glob("broker-*.log")}

@@ -30,7 +30,6 @@ expect:
   - isr of orders-0 becomes [3, 1] between 6s and 11s
   - isr of orders-0 becomes [3, 2] between 15s and 19s
   - isr of orders-1 becomes [1, 2] between 15s and 19s
-  - leader of orders-0 becomes 1 or 2 between 21s and 33s
 """
 REAL = 3
 

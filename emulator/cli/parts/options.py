@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import msgspec
 import typer
@@ -25,13 +25,14 @@ from emulator.cli.parts.target import (
     check_processes,
 )
 from emulator.runs.run_directory import RUN_HELP
-from emulator.runs.session import PlayFailed
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import LoadedScenario
 from emulator.scenario.units import BadDuration, duration_us, show_us
 from emulator.scenario.version import VersionOptions
 from emulator.worlds.errors import TooFast
 from zk.real.server import parse_address
+
+if TYPE_CHECKING:  # half of all commands play nothing, and need not wait for what plays
+    from emulator.scenario.load import LoadedScenario
 
 T = TypeVar("T")
 WIDTH = 140
@@ -111,6 +112,8 @@ def chosen_version(
 
 def play_or_explain(play: Callable[[], T]) -> T:
     """Play, and turn an error of the play into one that the command line reports."""
+    from emulator.runs.session import PlayFailed
+
     try:
         return play()
     except PlayFailed as failed:

@@ -5,13 +5,15 @@ Owns the option and its short form; `runs.play` makes the worlds.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 
 import typer
 
 from emulator.scenario.errors import UserError
-from emulator.scenario.load import LoadedScenario
 from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
+
+if TYPE_CHECKING:
+    from emulator.scenario.load import LoadedScenario
 
 EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
 LIVE, PROCESSES = "live", "processes"
