@@ -27,7 +27,9 @@ class HwWithinIsr(Invariant):
     it is the leader in ZooKeeper, of a member of the ISR there (S3, S4)."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        if event.role != "leader" or not self.state.logs.writer:
+        logs = self.state.logs
+        # Only its clock orders what real Kafka logs against what its followers append.
+        if event.role != "leader" or not logs.writer or not logs.has_appends_of(event.broker):
             return
         name, broker = event.partition, event.broker
         replica = self.state.replicas.of(name, broker)
