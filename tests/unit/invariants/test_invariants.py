@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from emulator.invariants.base import chain_of, check, invariants
@@ -343,3 +344,26 @@ def test_who_was_deposed_by_an_unclean_election_may_show_what_it_likes() -> None
 def test_the_controller_epoch_in_zookeeper_never_goes_down(epoch: str, breaks: bool) -> None:
     history = quiet().logged(2, "setData", "/controller_epoch", epoch)
     assert ("epochs never decrease" in broken(history)) is breaks
+
+
+def from_log_of(broker: int, history: History) -> History:
+    """The same, had this broker been real Kafka: a log has no thread, and tells of no append."""
+    history.events = [
+        msgspec.structs.replace(event, thread="") if event.broker == broker else event
+        for event in history.events
+        if event.broker != broker or not isinstance(event, e.RecordsAppended)
+    ]
+    return history
+
+
+@pytest.mark.parametrize("real", [1, 3])
+def test_what_real_kafka_appends_beside_emulated_brokers_is_unknown(real: int) -> None:
+    """Neither as a follower nor as a leader is it believed to have nothing."""
+
+    def leads_five() -> History:
+        return quiet().appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5).produced(0, 5)
+
+    assert broken(from_log_of(real, leads_five())) == broken(leads_five())
+    lacks = quiet().appended(1, 0, 5).copied(0, 4, 2).copied(0, 5, 3).hw(1, 5)
+    assert "hw within isr" in broken(from_log_of(3, lacks))  # by the emulated one
+    assert "committed records survive" not in broken(from_log_of(3, joining(9)))
