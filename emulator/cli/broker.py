@@ -28,7 +28,8 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.settings import overrides
 from emulator.scenario.version import read_version
 from emulator.worlds.processes.broker_process import BrokerOptions, StandaloneBroker, check_profile
-from emulator.worlds.processes.stored_logs import claim
+from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.stored_logs import claim
 from zk.real.server import parse_address
 
 Page = Annotated[
@@ -129,7 +130,7 @@ def command(
     # As many descriptors as the machine allows, as the JVM takes them (-XX:+MaxFDLimit).
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with claim(data, broker) if data is not None else nullcontext():
+    with claim(OperatingSystemFiles(), data, broker) if data is not None else nullcontext():
         process = StandaloneBroker(options)  # listens before it waits: a port in use is an error
         if began_ns is None:
             wait_for_server(zookeeper)

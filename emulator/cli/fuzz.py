@@ -65,6 +65,12 @@ def command(
             "--every-version", help="Each profile and each propagation that it has, in turn."
         ),
     ] = False,
+    storage: Annotated[
+        bool,
+        typer.Option(
+            "--storage", help="Logs in files of a modelled disk; disk faults are drawn as well."
+        ),
+    ] = False,
     forever: Annotated[
         bool,
         typer.Option("--forever", help="No limit; needs --state, and goes on after failures."),
@@ -120,7 +126,7 @@ def command(
             checks = run_self_checks()
             if campaign is not None:
                 campaign.keep_missing()
-            for trial in trials(first, number, seconds, jobs, versions, record):
+            for trial in trials(first, number, seconds, jobs, versions, record, storage=storage):
                 counts.take(trial)
                 if campaign is not None:
                     campaign.record(trial)

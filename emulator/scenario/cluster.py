@@ -16,7 +16,7 @@ from emulator.kafka.profiles.base import CannotPropagate
 from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.document import Item
 from emulator.scenario.errors import instead_of
-from emulator.scenario.schema import Boot, Host, Settings, Step, ZooKeeperSettings
+from emulator.scenario.schema import Boot, Host, Settings, Step, Storage, ZooKeeperSettings
 from emulator.scenario.settings import broker_settings, check_values, topic_settings
 from emulator.scenario.version import Version, unknown_profile
 
@@ -24,7 +24,9 @@ BROKERS_MAX = 1000
 PARTITIONS_MAX = 200_000
 _HOST = re.compile(r"(process|container|kafka(?= ))(?:(?<=kafka) (\d+(?:\.\d+){1,3}))?")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
-_CLUSTER_KEYS = ("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper")
+_CLUSTER_KEYS = (
+    *("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper", "storage"),
+)
 _ZOOKEEPER_KEYS = {"tick": 500, "min_session": 1000, "max_session": 60000}
 _SERVERS, SERVERS_MAX = "servers", 7
 
@@ -40,6 +42,7 @@ class Cluster:
     version: Version
     broker_profiles: dict[int, str] = field(default_factory=dict)
     topics: dict[str, int] = field(default_factory=dict)
+    storage: Storage = "memory"
 
     @property
     def brokers(self) -> tuple[int, ...]:
@@ -103,6 +106,7 @@ def read_cluster(
         broker_settings={},
         zookeeper=_zookeeper(keys.get("zookeeper")),
         version=version,
+        storage=_storage(keys.get("storage")),
     )
     # `broker_profile: {3: "2.4"}`: who runs another version than the cluster's.
     profiles = keys["broker_profile"].mapping() if "broker_profile" in keys else {}
@@ -130,6 +134,14 @@ def read_hosts(item: Item | None, cluster: Cluster) -> dict[int, Host]:
             value.fail(f"expected process, container or kafka VERSION, not {value.text()!r}")
         hosts[broker] = msgspec.convert({"kind": match[1], "version": match[2] or ""}, Host)
     return hosts
+
+
+def _storage(item: Item | None) -> Storage:
+    if item is None or item.text() == "memory":
+        return "memory"
+    if item.text() != "files":
+        item.fail(f"expected memory or files, not {item.text()!r}")
+    return "files"
 
 
 def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:

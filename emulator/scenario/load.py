@@ -91,6 +91,7 @@ def loads(
         broker_profiles=cluster.broker_profiles,
         guards=dict(version.guards),
         propagation=version.propagation,
+        storage=cluster.storage,
         boots=cluster.boots,
         settings=cluster.settings,
         # A setting of the command line holds for every broker.

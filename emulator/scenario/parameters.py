@@ -65,11 +65,18 @@ def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
     for key, item in written.items():
         parameters[key] = _check(item, key, kind, parameters, cluster)
     action = kind(**parameters)
-    wrong = action.wrong()
+    wrong = _problem(action, cluster)
     if wrong is not None:
         value.fail(wrong)
     action.enter_topics(cluster.topics)
     return action
+
+
+def _problem(action: Action, cluster: Cluster) -> str | None:
+    """Why its parameters, or the cluster, do not go with it."""
+    if action.needs_files and cluster.storage != "files":
+        return f"{action.name} needs logs in files: add storage: files to cluster"
+    return action.wrong()
 
 
 # -- types -----------------------------------------------------------------------------------------

@@ -14,6 +14,9 @@ import msgspec
 from emulator.kafka.profiles.base import Profile, profiles
 from emulator.scenario.actions.base import Action
 
+Storage = Literal["memory", "files"]
+"""Where emulated brokers have their logs: in memory, or in the files of a modelled disk."""
+
 Settings = dict[str, str]
 """Kafka's names to values as text, as a server.properties file has them."""
 
@@ -89,6 +92,7 @@ class Scenario(msgspec.Struct, frozen=True):
     guards: dict[str, bool] = {}
     propagation: str = ""
     hosts: dict[int, Host] = {}
+    storage: Storage = "memory"
 
     def running(self, broker: int | None = None, name: str = "") -> Profile:
         """The version that a broker runs, or the cluster's, with its guards as they are here;

@@ -127,6 +127,12 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """The log directory, by its place."""
     lose: str = ""
     """What a crash takes with it: `unflushed` or `disk`."""
+    fault: str = ""
+    """What a disk does: `error`, `full`, `short_writes`, `bit_flip` or `bad_sector`."""
+    call: str = ""
+    """The calls to the file system that fail (none: any)."""
+    free_bytes: int | None = None
+    """What a full disk has left."""
     registered_ms: int | None = None
     """How long after its start the broker is registered."""
     if_down: bool = False

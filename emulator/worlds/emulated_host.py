@@ -20,6 +20,7 @@ from emulator.worlds.cluster import Cluster, KernelPlaces, on_the_trace
 from emulator.worlds.links import ChanceOf, MemoryLinks, ZooKeeperLinks
 from emulator.worlds.network.memory import Listener, MemoryNetwork
 from emulator.worlds.services import WorldServices
+from emulator.worlds.storage.host_disk import DiskInFiles, DiskInMemory, HostDisk
 
 
 class ZooKeeperOfHosts(ZooKeeperControl, ZooKeeperLinks, Protocol):
@@ -51,6 +52,7 @@ class InThisProcess(HostCapabilities):
 
     pause = resume = kill = terminate = install = Capabilities.supported
     lose_from_disk = fail_log_dir = repair_log_dir = slow_disk = Capabilities.supported
+    fail_disk_calls = limit_space = shorten_writes = damage_log = mend_disk = Capabilities.supported
     fail_authentication = start_again = Capabilities.supported
 
 
@@ -64,12 +66,19 @@ class EmulatedHost:
         kernel: Kernel,
         network: MemoryNetwork,
         services: WorldServices,
+        chance_of: ChanceOf,
     ) -> None:
         self.broker, self._scenario, self._kernel = broker, scenario, kernel
         self._network, self._services = network, services
         self._profile = scenario.running(broker)
         self.node: Broker | None = None
-        self.disk = Disk(self._config().log_directories)
+        config = self._config()
+        self._storage: HostDisk = DiskInMemory(config.log_directories)
+        if scenario.storage == "files":
+            draw = chance_of("disk", f"broker-{broker}")
+            self._storage = DiskInFiles(
+                broker, config, lambda below: draw().below(below), lambda: kernel.now
+            )
 
     def _config(self) -> KafkaConfig:
         settings = self._scenario.settings, self._scenario.broker_settings.get(self.broker, {})
@@ -81,11 +90,12 @@ class EmulatedHost:
         process = kernel.process(f"broker-{self.broker}")
         process.on_death = self._network.process_died
         config = self._config()
+        disk = self._storage.boot(config, self._profile.guards)
         node = self.node = Broker(
             BrokerContext(self.broker, kernel, process, config, self._profile),
             services.service_for(process.name),
             self._network,
-            self.disk,
+            disk,
             host=HOST,
             port=port,
             wall_ms=services.wall_ms,
@@ -94,6 +104,11 @@ class EmulatedHost:
         )
         self._network.listen(port, Listener(process, config.num_network_threads, node.receive))
         node.start()
+
+    @property
+    def disk(self) -> Disk:
+        """As its present process has it."""
+        return self._storage.disk
 
     @property
     def _broker(self) -> Broker:
@@ -159,13 +174,13 @@ class EmulatedHost:
         self._broker.terminate()
 
     def lose_from_disk(self, what: str) -> None:
-        self.disk.lose(what)
+        self._storage.lose(what)
 
     def fail_log_dir(self, directory: int) -> None:
-        self.disk.directories[directory].failed = True
+        self._storage.fail(directory)
 
     def repair_log_dir(self, directory: int) -> None:
-        self.disk.directories[directory].failed = False
+        self._storage.repair(directory)
 
     def slow_disk(self, ms_per_append: int) -> None:
         self.disk.ms_per_append = ms_per_append
@@ -174,6 +189,27 @@ class EmulatedHost:
         raise AssertionError("processes alone have a machine's limits: Capabilities say so")
 
     free_disk = use_up_descriptors = free_descriptors = fill_disk
+
+    @property
+    def _files(self) -> DiskInFiles:
+        """A scenario whose logs are in memory has no fault that needs files."""
+        assert isinstance(self._storage, DiskInFiles)
+        return self._storage
+
+    def fail_disk_calls(self, directory: int, call: str, count: int | None) -> None:
+        self._files.fail_calls(directory, call, count)
+
+    def limit_space(self, free_bytes: int) -> None:
+        self._files.files.free_bytes = free_bytes
+
+    def shorten_writes(self, directory: int) -> None:
+        self._files.shorten_writes(directory)
+
+    def damage_log(self, directory: int, how: str) -> None:
+        self._files.damage_log(directory, how)
+
+    def mend_disk(self) -> None:
+        self._files.files.mend()
 
     def install(self, profile: str, propagation: str) -> None:
         runs = self._scenario.running(self.broker, profile or self._profile.name)
@@ -198,7 +234,7 @@ def emulated_cluster(
     brokers = [boot.broker for boot in scenario.boots]
     addresses = [LiveBroker(broker, HOST, FIRST_PORT + broker) for broker in brokers]
     return Cluster(
-        {b: EmulatedHost(b, scenario, kernel, network, services) for b in brokers},
+        {b: EmulatedHost(b, scenario, kernel, network, services, chance_of) for b in brokers},
         zookeeper,
         MemoryLinks(brokers, zookeeper, chance_of, network),
         EmulatedClients(scenario, kernel, network, addresses, services),

@@ -44,6 +44,8 @@ FORMS = {
     "release": "{broker: 1, at: zookeeper}",
     "kill": "1",
     "crash": "{broker: 1, lose: disk}",
+    "disk": "{broker: 1, fault: error, call: fsync}",
+    "mend_disk": "1",
     "crash: {lose: unflushed}": "{broker: 1, lose: unflushed}",
     "terminate": "1",
     "start": "{broker: 1, if_down: true}",
@@ -91,7 +93,7 @@ def written(form: str, folder: Path) -> Path:
     """A scenario with this at 1 s, and an ensemble where it is about one of several servers."""
     name, servers = form.partition(":")[0], 3 if "zookeeper-2" in form else 1
     (folder / "s.yaml").write_text(
-        f"cluster: {{brokers: 3, zookeeper: {{servers: {servers}}}}}\n"
+        f"cluster: {{brokers: 3, storage: files, zookeeper: {{servers: {servers}}}}}\n"
         "topics: {t: {partitions: [[1, 2]]}}\n"
         f"faults: [{{at: 1s, {name}: {FORMS[form]}}}]\nrun: 2s\n"
     )

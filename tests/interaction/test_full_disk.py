@@ -15,7 +15,8 @@ import pytest
 
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.model.errors import KafkaError
-from emulator.worlds.processes.stored_logs import StoredDirectory
+from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.stored_logs import StoredDirectory
 from emulator.worlds.wire.records import filled
 from tests.interaction.hosting import ORDERS_0, Hosting, leader_and_isr, produce, state_of
 
@@ -26,7 +27,7 @@ ALONE = state_of(isr=(1,), replicas=(1,))
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Disk]:
     disk = Disk()
-    disk.directories = [StoredDirectory(0, tmp_path)]
+    disk.directories = [StoredDirectory(OperatingSystemFiles(), 0, tmp_path)]
     yield disk
     disk.directories[0].close()
 
@@ -52,7 +53,7 @@ def test_after_a_write_that_failed_all_are_refused_also_when_there_is_space_agai
             play >> produce(data=DATA) << "produce: KAFKA_STORAGE_ERROR"
         assert disk.logs[ORDERS_0].log_end_offset == 1
         play >> produce(data=DATA) << "produce: KAFKA_STORAGE_ERROR"
-    (found,) = StoredDirectory(0, tmp_path).logs.values()
+    (found,) = StoredDirectory(OperatingSystemFiles(), 0, tmp_path).logs.values()
     assert found.log_end_offset == 1
 
 

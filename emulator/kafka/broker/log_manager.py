@@ -9,6 +9,7 @@ server/ReplicaManager.scala@2.6.3 checkpointHighWatermarks.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_dirs import Disk, LogDirectory
@@ -142,10 +143,12 @@ class LogManager:
                 directory.checkpoint(marks)
 
     def shutdown(self) -> None:
-        """An orderly end flushes every log."""
+        """An orderly end flushes every log; one that cannot be does not keep the others from it
+        (LogManager.scala@2.6.3 shutdown)."""
         for log, directory in self._open.values():
             if not directory.failed:
-                log.flush()
+                with suppress(KafkaError):
+                    log.flush()
 
     def delete(self, partition: TopicPartition) -> None:
         """The log and its checkpointed high watermark go."""

@@ -175,12 +175,16 @@ class OffsetLog:
             )
             self._append(batch)
 
-    def _append(self, batch: Batch) -> None:
+    def _hold(self, batch: Batch) -> None:
+        """It is at the end of the log."""
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.log_end_offset = batch.next_offset
         if batch.producer is not None:
             self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
+
+    def _append(self, batch: Batch) -> None:
+        self._hold(batch)
         entries = self.epochs.entries
         # Nearly all batches belong to the latest epoch.
         if not entries or entries[-1].epoch != batch.leader_epoch:

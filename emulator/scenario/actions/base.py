@@ -90,6 +90,27 @@ class BrokerHost(Protocol):
         """From its next process on it runs this version (empty: the one it has)."""
         ...
 
+    def fail_disk_calls(self, directory: int, call: str, count: int | None) -> None:
+        """The next `count` calls (None: all) of this kind (empty: any) for files of a log directory
+        fail with EIO."""
+        ...
+
+    def limit_space(self, free_bytes: int) -> None:
+        """So much space is left."""
+        ...
+
+    def shorten_writes(self, directory: int) -> None:
+        """Writes to a log directory take a part of their bytes."""
+        ...
+
+    def damage_log(self, directory: int, how: str) -> None:
+        """A log of this directory has a `bit_flip` or a `bad_sector`."""
+        ...
+
+    def mend_disk(self) -> None:
+        """All calls succeed again, and there is space."""
+        ...
+
     def fail_authentication(self) -> None:
         """Tell its ZooKeeper client that it could not authenticate."""
         ...
@@ -259,6 +280,12 @@ class Action(
 
     soak_weight: ClassVar[int] = 0
     """How often a soak does it to brokers that must lose nothing, beside the others; 0: never."""
+
+    needs_files: ClassVar[bool] = False
+    """Whether the brokers' logs must be in files."""
+
+    weight_on_files: ClassVar[int] = 0
+    """How often random worlds do it besides, where logs are in files."""
 
     lasts_ms: ClassVar[tuple[int, int]] = (100, 15_000)
     """How long it lasts in a random world, where something heals it."""

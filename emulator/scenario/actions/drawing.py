@@ -31,6 +31,8 @@ class Draw:
     brokers: tuple[int, ...]
     topics: dict[str, Assignment]
     settings: Mapping[str, str]
+    in_files: bool = False
+    """Whether the brokers' logs are in files."""
     made: int = 0
     gone: set[str] = field(default_factory=set)
 

@@ -52,13 +52,15 @@ def trials(
     jobs: int,
     versions: Sequence[VersionOptions] = (AS_USUAL,),
     keep: Keep | None = None,
+    *,
+    storage: bool = False,
 ) -> Iterator[Trial]:
     """Try seed after seed from `first`: at most `runs`, for at most `seconds`. Each has one of the
     versions, which depends on the seed alone. `keep` is given each as it was played, in the process
     that played it."""
 
     def tried(seed: int) -> Trial:
-        return try_seed(seed, versions[seed % len(versions)], keep)
+        return try_seed(seed, versions[seed % len(versions)], keep, storage=storage)
 
     ends_s = math.inf if seconds is None else time.monotonic() + seconds
     seeds = takewhile(lambda _: time.monotonic() <= ends_s, islice(count(first), runs))

@@ -26,7 +26,7 @@ NAME = "fuzz"
 def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
     """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
     fails without."""
-    text = draw_world(trial.seed, trial.chosen)
+    text = draw_world(trial.seed, trial.chosen, storage=trial.storage)
     if small:
         text = shrink(text, trial.seed)
     if any(failure.invariant == ENDLESS for failure in trial.failures):
@@ -53,6 +53,7 @@ def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
 def repeated(trial: Trial) -> str:
     """The command that tries this seed again."""
     words = ["isr", "fuzz", "--seed", f"{trial.seed:#x}", "--runs", "1", *trial.chosen.words()]
+    words += ["--storage"] * trial.storage
     return shlex.join(words)
 
 

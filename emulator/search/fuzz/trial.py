@@ -42,7 +42,7 @@ class Endless(Exception):
 class Trial(msgspec.Struct, frozen=True):
     """The result of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
     `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one.
-    `chosen`: the version that its world was drawn for."""
+    `chosen`: the version that its world was drawn for; `storage`: with logs in files."""
 
     seed: int
     failures: tuple[Broken, ...]
@@ -51,6 +51,7 @@ class Trial(msgspec.Struct, frozen=True):
     wall_ms: int
     digest: str = ""
     chosen: VersionOptions = AS_USUAL
+    storage: bool = False
 
     @property
     def ours(self) -> tuple[Broken, ...]:
@@ -70,10 +71,16 @@ Keep = Callable[[PlayedTrial], None]
 
 
 def try_seed(
-    seed: int, chosen: VersionOptions = AS_USUAL, keep: Keep | None = None, *, digest: bool = False
+    seed: int,
+    chosen: VersionOptions = AS_USUAL,
+    keep: Keep | None = None,
+    *,
+    digest: bool = False,
+    storage: bool = False,
 ) -> Trial:
     """Draw a world and play it; `keep` is given what was played."""
-    return try_world(draw_world(seed, chosen), seed, keep, digest=digest, chosen=chosen)
+    text = draw_world(seed, chosen, storage=storage)
+    return try_world(text, seed, keep, digest=digest, chosen=chosen, storage=storage)
 
 
 def try_world(
@@ -84,6 +91,7 @@ def try_world(
     digest: bool = False,
     healed_at_us: int | None = None,
     chosen: VersionOptions = AS_USUAL,
+    storage: bool = False,
 ) -> Trial:
     """Play a world's scenario under a seed. `healed_at_us`: from when on it may end as soon as it
     has converged; of a world that was drawn, that is known."""
@@ -115,6 +123,7 @@ def try_world(
         int((time.monotonic() - began) * 1000),
         digest_of(events) if digest else "",
         chosen,
+        storage,
     )
     if keep is not None:
         keep(PlayedTrial(trial, scenario, events))

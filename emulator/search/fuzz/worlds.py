@@ -35,15 +35,16 @@ SETTLED = "the cluster converges"
 Entry = dict[str, object]
 
 
-def draw_world(seed: int, chosen: VersionOptions = AS_USUAL) -> str:
-    """The scenario of a seed, as YAML; settings that the version does not have are left out."""
+def draw_world(seed: int, chosen: VersionOptions = AS_USUAL, *, storage: bool = False) -> str:
+    """The scenario of a seed, as YAML; settings that the version does not have are left out.
+    `storage`: logs in files, and what disks do to them."""
     version = read_version({}, chosen)
     known = version.of(version.profile).defaults
     stream = Stream(mix(seed ^ 0x46555A5A))
     # The order of the draws makes the world: whatever is drawn first must stay first.
     brokers = tuple(range(1, (2, 3, 3, 3, 3, 4, 5)[stream.below(7)] + 1))
     settings = {name: value for name, value in _settings(stream).items() if name in known}
-    draw = Draw(stream, brokers, {}, settings)
+    draw = Draw(stream, brokers, {}, settings, in_files=storage)
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
     safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
     workload = list(_workload(draw, safety_ms))
@@ -55,8 +56,9 @@ def draw_world(seed: int, chosen: VersionOptions = AS_USUAL) -> str:
         world["guards"] = switch_words(version.guards)
     if version.propagation:
         world["propagation"] = version.propagation
+    cluster: Entry = {"brokers": list(brokers), "first": draw.broker, "config": settings}
     world |= {
-        "cluster": {"brokers": list(brokers), "first": draw.broker, "config": settings},
+        "cluster": {**cluster, "storage": "files"} if storage else cluster,
         "topics": topics,
         "workload": workload,
         "faults": faults,
@@ -129,7 +131,11 @@ def _workload(draw: Draw, safety_ms: int) -> Iterator[Entry]:
 
 def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
     """The schedule, in the order of time; what holds the same thing comes one after the other."""
-    often = [kind for _, kind in sorted(actions().items()) for _ in range(kind.weight)]
+    often = [
+        kind
+        for _, kind in sorted(actions().items())
+        for _ in range(kind.weight + draw.in_files * kind.weight_on_files)
+    ]
     moments = sorted(
         draw.between(FIRST_FAULT_MS, safety_ms - 1) for _ in range(draw.between(1, 12))
     )

@@ -19,6 +19,7 @@ _UNDONE_BY = {
     "fail_log_dir": ("repair_log_dir",),
     "fill_disk": ("free_disk",),
     "use_up_descriptors": ("free_descriptors",),
+    "disk": ("mend_disk",),
     "crash": ("registered", "broker_starting"),
     "terminate": ("registered", "broker_starting"),
     "cut_link": ("heal_link",),
@@ -68,6 +69,8 @@ _PAST = {
     "free_disk": "disk has space again",
     "use_up_descriptors": "no file descriptors left",
     "free_descriptors": "file descriptors free again",
+    "disk": "disk fault",
+    "mend_disk": "disk mended",
 }
 
 SILENT = frozenset({"up", "start", "registered", "exited"})

@@ -41,7 +41,8 @@ from emulator.worlds.processes.controller_check import ControllerCheck
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.process_trace import ProcessTrace
 from emulator.worlds.processes.status_page import Counts, StatusPage
-from emulator.worlds.processes.stored_logs import stored_disk
+from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.stored_logs import stored_disk
 from zk.client.client_times import ClientTimes
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.ops import SessionState
@@ -109,8 +110,12 @@ class StandaloneBroker:
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
         sink.listen(self._print_event)
-        data, directories = options.data, self.config.log_directories
-        self._disk = Disk(directories) if data is None else stored_disk(data, self.config, self.log)
+        self._disk = Disk(self.config.log_directories)
+        if options.data is not None:
+            guards = options.profile.guards
+            self._disk = stored_disk(
+                OperatingSystemFiles(), options.data, self.config, guards, self.log
+            )
         process = self.kernel.process(f"broker-{options.broker}")
         process.on_death = self._died
         host, port = options.advertised

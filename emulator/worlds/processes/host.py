@@ -218,10 +218,11 @@ class ProcessHost:
     def free_descriptors(self) -> None:
         self._deployment.limit_descriptors(self.broker, limited=False)
 
-    def fail_log_dir(self, directory: int) -> None:
+    def fail_log_dir(self, *_: object) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")
 
-    repair_log_dir = slow_disk = fail_log_dir
+    repair_log_dir = slow_disk = fail_disk_calls = limit_space = shorten_writes = fail_log_dir
+    damage_log = mend_disk = fail_log_dir
 
     def fail_authentication(self) -> None:
         raise AssertionError("its client is its own: Capabilities say so")

@@ -109,10 +109,11 @@ class RealHost:
     def install(self, profile: str, propagation: str) -> None:
         raise AssertionError("one version of Kafka is recorded: Capabilities say so")
 
-    def fail_log_dir(self, directory: int) -> None:
+    def fail_log_dir(self, *_: object) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")
 
-    repair_log_dir = slow_disk = fail_log_dir
+    repair_log_dir = slow_disk = fail_disk_calls = limit_space = shorten_writes = fail_log_dir
+    damage_log = mend_disk = fail_log_dir
 
     def fill_disk(self) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")

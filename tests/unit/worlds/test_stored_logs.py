@@ -1,11 +1,8 @@
 """Logs in files: what was written is found again, whatever was done before, in Kafka's formats."""
 
-import errno
-import io
 import itertools
 import os
 import resource
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,9 +17,12 @@ from emulator.kafka.model.offset_log import Batch, OffsetLog
 from emulator.kafka.profiles.base import profiles
 from emulator.scenario.errors import UserError
 from emulator.trace.values import TopicPartition
-from emulator.worlds.processes.stored_logs import StoredDirectory, claim, stored_disk
+from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.modelled_disk import Fault, ModelledDisk
+from emulator.worlds.storage.stored_logs import StoredDirectory, claim, stored_disk
 from emulator.worlds.wire.records import filled
 
+FILES = OperatingSystemFiles()
 ORDERS = TopicPartition("orders", 0)
 DATA = {n: filled(n, 200, 0) for n in (1, 2, 3)}
 
@@ -42,7 +42,7 @@ def opened() -> Iterator[Opened]:
     directories: list[StoredDirectory] = []
 
     def open_(folder: Path, segment_bytes: int = 1 << 30) -> StoredDirectory:
-        directories.append(StoredDirectory(0, folder, segment_bytes))
+        directories.append(StoredDirectory(FILES, 0, folder, segment_bytes))
         return directories[-1]
 
     yield open_
@@ -122,7 +122,7 @@ def test_half_a_batch_at_the_end_is_cut_off_and_said_and_kept(
     for name in ("", "-2"):
         segment.write_bytes(whole + whole[:-3])
         messages: list[str] = []
-        directory = StoredDirectory(0, tmp_path, log=messages.append)
+        directory = StoredDirectory(FILES, 0, tmp_path, log=messages.append)
         found = directory.logs[ORDERS]
         assert found.log_end_offset == 2
         assert segment.read_bytes() == whole
@@ -141,7 +141,7 @@ def test_half_a_batch_at_the_end_is_cut_off_and_said_and_kept(
 
 def three_batches(folder: Path) -> Path:
     """Records 0 to 5, two in a batch; the segment."""
-    directory = StoredDirectory(0, folder)
+    directory = StoredDirectory(FILES, 0, folder)
     for _ in range(3):
         directory.open_log(ORDERS).append_as_leader(2, len(DATA[2]), 4, DATA[2])
     directory.close()
@@ -168,7 +168,7 @@ def test_a_wrong_byte_in_the_middle_of_a_log_is_said_to_be_corruption(
     data[byte] ^= 0xFF
     segment.write_bytes(data)
     messages: list[str] = []
-    directory = StoredDirectory(0, tmp_path, log=messages.append)
+    directory = StoredDirectory(FILES, 0, tmp_path, log=messages.append)
     assert directory.logs[ORDERS].log_end_offset == 2
     assert segment.with_name(f"{segment.name}.torn").read_bytes() == data[len(DATA[2]) :]
     (message,) = messages
@@ -184,7 +184,7 @@ def test_a_lost_segment_in_the_middle_is_said_to_be_corruption(
         log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
     (tmp_path / "orders-0" / f"{2:020}.log").unlink()
     messages: list[str] = []
-    directory = StoredDirectory(0, tmp_path, 450, messages.append)
+    directory = StoredDirectory(FILES, 0, tmp_path, 450, messages.append)
     assert directory.logs[ORDERS].log_end_offset == 2
     (message,) = messages
     assert "it begins at offset 4, and the log ends at 2; 4 records up to offset 5" in message
@@ -194,7 +194,7 @@ def test_a_lost_segment_in_the_middle_is_said_to_be_corruption(
 def test_a_process_without_descriptors_does_not_blame_the_directory(tmp_path: Path) -> None:
     """Nothing is written, and everything when there are some again."""
     messages: list[str] = []
-    directory = StoredDirectory(0, tmp_path, 450, messages.append)
+    directory = StoredDirectory(FILES, 0, tmp_path, 450, messages.append)
     log = directory.open_log(ORDERS)
     log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
     log.append_as_leader(1, len(DATA[1]), 0, DATA[1])
@@ -211,7 +211,7 @@ def test_a_process_without_descriptors_does_not_blame_the_directory(tmp_path: Pa
         directory.checkpoint({ORDERS: 2})
         assert all("Too many open files: not written (ulimit -n)" in one for one in messages)
         with pytest.raises(OSError, match="Too many open files"):
-            StoredDirectory(0, tmp_path)
+            StoredDirectory(FILES, 0, tmp_path)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, before)
     assert not directory.failed
@@ -219,7 +219,7 @@ def test_a_process_without_descriptors_does_not_blame_the_directory(tmp_path: Pa
     log.append_as_leader(1, len(DATA[1]), 1, DATA[1])
     directory.checkpoint({ORDERS: 3})
     directory.close()
-    again = StoredDirectory(0, tmp_path, 450)
+    again = StoredDirectory(FILES, 0, tmp_path, 450)
     assert shape(again.logs[ORDERS]) == shape(log)
     assert again.checkpointed_high_watermarks == {ORDERS: 3}
 
@@ -246,6 +246,8 @@ def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
         data[inside] ^= 0xFF
     segment.write_bytes(data)
     assume(inside % len(DATA[1]) or not torn)
+    # A higher epoch at the very end of a log cannot be told from one whose file was lost.
+    assume(torn or not (struck == 2 and inside - len(DATA[1]) in (13, 14, 15)))
     found = opened(folder, 450).logs[ORDERS]
     assert found.log_end_offset == 2 * struck + inside // len(DATA[1])
     found.append_as_leader(3, len(DATA[3]), 0, DATA[3])
@@ -292,10 +294,10 @@ def test_a_checkpoint_is_found_again_or_its_directory_has_failed_and_says_why(
 
 def test_a_broker_is_told_which_directory_is_offline_and_why(tmp_path: Path) -> None:
     config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
-    stored_disk(tmp_path, config, print)
+    stored_disk(FILES, tmp_path, config, frozenset(), print)
     (tmp_path / "log-1" / "replication-offset-checkpoint").write_text("0\n2\norders 0 7\n")
     told: list[str] = []
-    disk = stored_disk(tmp_path, config, told.append)
+    disk = stored_disk(FILES, tmp_path, config, frozenset(), told.append)
     assert [one.failed for one in disk.directories] == [False, True]
     (line,) = told
     assert line.startswith(f"log directory {tmp_path / 'log-1'} is offline: ")
@@ -335,54 +337,6 @@ def test_a_log_that_cannot_be_made_takes_its_directory_with_it(
 # -- disks that are full ---------------------------------------------------------------------------
 
 
-class Room:
-    """So many bytes are left on a disk, and `at_most` are taken at once; a file can be cut, or it
-    cannot."""
-
-    def __init__(self, left: int, at_most: int = 1 << 30, *, cuts: bool = True) -> None:
-        self.left, self.at_most, self.cuts = left, at_most, cuts
-
-    def take(self, wanted: int) -> int:
-        if not self.left:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        taken = min(wanted, self.left, self.at_most)
-        self.left -= taken
-        return taken
-
-
-class FileOn(io.FileIO):
-    """A file on a disk that has this room."""
-
-    def __init__(self, room: Room, path: Path, mode: str) -> None:
-        super().__init__(path, mode)
-        self.room = room
-
-    def write(self, data: bytes) -> int:
-        return super().write(data[: self.room.take(len(data))])
-
-    def truncate(self, size: int | None = None) -> int:
-        if not self.room.cuts:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return super().truncate(size)
-
-
-@contextmanager
-def room_on_disk(room: Room) -> Iterator[None]:
-    """Whatever is opened to be written meanwhile has this room."""
-    really_open = Path.open
-
-    def open_(path: Path, mode: str = "r", buffering: int = -1, **more: str | None) -> object:
-        if mode.startswith("r"):
-            return really_open(path, mode, buffering, **more)
-        file = FileOn(room, path, mode)
-        return file if buffering == 0 else io.TextIOWrapper(io.BufferedWriter(file))
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Path, "open", open_)
-        patch.setattr(os, "fsync", lambda _: None)
-        yield
-
-
 @contextmanager
 def files_end_at(size: int) -> Iterator[None]:
     """The kernel takes what fits, and then refuses with EFBIG."""
@@ -394,17 +348,26 @@ def files_end_at(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_short_write_is_continued_until_it_is_whole(tmp_path: Path, opened: Opened) -> None:
-    with room_on_disk(Room(1 << 20, at_most=7)):
-        directory = opened(tmp_path)
-        log = directory.open_log(ORDERS)
-        log.append_as_leader(2, len(DATA[2]), 3, DATA[2])
-        log.append_as_leader(1, len(DATA[1]), 5, DATA[1])
-        directory.checkpoint({ORDERS: 2})
+DATA_FOLDER = Path("/data")
+
+
+def zero(_: int) -> int:
+    """The least of what can be drawn."""
+    return 0
+
+
+def test_a_short_write_is_continued_until_it_is_whole() -> None:
+    disk = ModelledDisk(lambda below: min(6, below - 1))
+    disk.faults.append(Fault(code=0, count=0))
+    directory = StoredDirectory(disk, 0, DATA_FOLDER)
+    log = directory.open_log(ORDERS)
+    log.append_as_leader(2, len(DATA[2]), 3, DATA[2])
+    log.append_as_leader(1, len(DATA[1]), 5, DATA[1])
+    directory.checkpoint({ORDERS: 2})
     assert not directory.failed
-    found = opened(tmp_path)
-    assert shape(found.logs[ORDERS]) == shape(log)
-    assert found.checkpointed_high_watermarks == {ORDERS: 2}
+    again = StoredDirectory(disk, 0, DATA_FOLDER)
+    assert shape(again.logs[ORDERS]) == shape(log)
+    assert again.checkpointed_high_watermarks == {ORDERS: 2}
 
 
 @pytest.mark.parametrize("fits", [0, 1, 100, len(DATA[1]) - 1])
@@ -413,7 +376,7 @@ def test_a_batch_that_does_not_fit_is_not_there_and_takes_its_directory_offline(
 ) -> None:
     told: list[str] = []
     failures: list[object] = []
-    directory = StoredDirectory(0, tmp_path, log=told.append)
+    directory = StoredDirectory(FILES, 0, tmp_path, log=told.append)
     directory.on_failure = failures.append
     log = directory.open_log(ORDERS)
     log.append_as_leader(2, len(DATA[2]), 0, DATA[2])
@@ -462,69 +425,72 @@ def fill(directory: StoredDirectory) -> list[object]:
 @pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 17])
 @pytest.mark.parametrize("cuts", [True, False])
 def test_wherever_a_disk_is_full_what_was_acknowledged_is_found_again_and_nothing_else(
-    cuts: bool, step: int, tmp_path: Path
+    cuts: bool, step: int
 ) -> None:
     """With room for no byte, for one, and so on until there is room for all (`make test` takes
     every 17th); half a batch that cannot be cut off is cut off by the next process. There is space
     again: the log goes on."""
     for left in itertools.count(step=step):
-        told: list[str] = []
-        folder = tmp_path / "data"
-        with room_on_disk(Room(left, cuts=cuts)):
-            directory = StoredDirectory(0, folder, 450, told.append)
-            possible = fill(directory)
-        directory.close()
-        assert len(told) == directory.failed
-        with room_on_disk(Room(1 << 20)):
-            found = StoredDirectory(0, folder, 450)
-            again = found.open_log(ORDERS)
-            assert shape(again)[0] in possible  # type: ignore[index]
-            assert found.checkpointed_high_watermarks == directory.checkpointed_high_watermarks
-            again.append_as_leader(3, len(DATA[3]), 9, DATA[3])
-            found.close()
-            third = StoredDirectory(0, folder, 450)
-            assert shape(third.logs[ORDERS]) == shape(again)
-        shutil.rmtree(folder)
+        messages: list[str] = []
+        disk = ModelledDisk(zero)
+        disk.free_bytes = left
+        if not cuts:
+            disk.faults.append(Fault("ftruncate", count=0))
+        directory = StoredDirectory(disk, 0, DATA_FOLDER, 450, messages.append)
+        possible = fill(directory)
+        assert len(messages) == directory.failed
+        disk.mend()
+        again = StoredDirectory(disk, 0, DATA_FOLDER, 450)
+        log = again.open_log(ORDERS)
+        assert shape(log)[0] in possible  # type: ignore[index]
+        assert again.checkpointed_high_watermarks == directory.checkpointed_high_watermarks
+        log.append_as_leader(3, len(DATA[3]), 9, DATA[3])
+        third = StoredDirectory(disk, 0, DATA_FOLDER, 450)
+        assert shape(third.logs[ORDERS]) == shape(log)
         if not directory.failed:
             break
-    assert left > sum(len(DATA[1]) for step in FILLING if step[0] == "append")
+    assert left > 3 * len(DATA[1])  # as many are there at a time: what is cut off makes room
 
 
-def test_a_folder_is_not_claimed_by_half(tmp_path: Path) -> None:
+def test_a_folder_is_not_claimed_by_half() -> None:
     """What a full disk took of meta.properties does not keep its broker out later."""
+    disk = ModelledDisk(zero)
+    disk.free_bytes = 9
     refused = pytest.raises(UserError, match="No space left on device")
-    with room_on_disk(Room(9)), refused, claim(tmp_path, 1):
+    with refused, claim(disk, DATA_FOLDER, 1):
         pass
-    with claim(tmp_path, 1):
+    disk.free_bytes = None
+    with claim(disk, DATA_FOLDER, 1):
         pass
-    with room_on_disk(Room(0)), claim(tmp_path, 1):
+    disk.free_bytes = 0
+    with claim(disk, DATA_FOLDER, 1):
         pass
-    assert (tmp_path / "meta.properties").read_text() == "version=0\nbroker.id=1\n"
+    assert disk.read(DATA_FOLDER / "meta.properties") == b"version=0\nbroker.id=1\n"
 
 
 def test_a_directory_that_cannot_be_read_at_start_is_offline_alone(tmp_path: Path) -> None:
     config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
-    stored_disk(tmp_path, config, print)
+    stored_disk(FILES, tmp_path, config, frozenset(), print)
     (tmp_path / "log-1" / "orders-0" / "leader-epoch-checkpoint").mkdir(parents=True)
     told: list[str] = []
-    disk = stored_disk(tmp_path, config, told.append)
+    disk = stored_disk(FILES, tmp_path, config, frozenset(), told.append)
     assert [one.failed for one in disk.directories] == [False, True]
     assert "Is a directory" in told[0]
 
 
 def test_a_folder_belongs_to_one_broker(tmp_path: Path) -> None:
     for _ in range(2):
-        with claim(tmp_path, 1):
+        with claim(FILES, tmp_path, 1):
             pass
-    with pytest.raises(UserError, match="another broker"), claim(tmp_path, 2):
+    with pytest.raises(UserError, match="another broker"), claim(FILES, tmp_path, 2):
         pass
 
 
 def test_a_folder_belongs_to_one_process_until_that_ends(tmp_path: Path) -> None:
     in_use = pytest.raises(UserError, match="a running broker uses it")
-    with claim(tmp_path, 1), in_use, claim(tmp_path, 1):
+    with claim(FILES, tmp_path, 1), in_use, claim(FILES, tmp_path, 1):
         pass
-    with claim(tmp_path, 1):
+    with claim(FILES, tmp_path, 1):
         pass
 
 
@@ -537,14 +503,14 @@ def test_meta_properties_with_anything_else_in_it_is_the_users_to_mend(
 ) -> None:
     folder = tmp_path_factory.mktemp("data")
     (folder / "meta.properties").write_bytes(content)
-    with pytest.raises(UserError, match=r"meta\.properties: damaged"), claim(folder, 1):
+    with pytest.raises(UserError, match=r"meta\.properties: damaged"), claim(FILES, folder, 1):
         pass
     assert (folder / "meta.properties").read_bytes() == content
 
 
 def test_data_are_for_their_owner_alone(tmp_path: Path, opened: Opened) -> None:
     data = tmp_path / "data"
-    with claim(data, 1):
+    with claim(FILES, data, 1):
         directory = opened(data)
         directory.open_log(ORDERS).append_as_leader(1, 200, 3, DATA[1])
         directory.checkpoint({ORDERS: 1})
@@ -565,5 +531,5 @@ def test_data_are_for_their_owner_alone(tmp_path: Path, opened: Opened) -> None:
 
 def test_each_log_directory_has_its_folder(tmp_path: Path) -> None:
     config = KafkaConfig.of(profiles()["2.6"].values, {"log.dirs": "a,b"})
-    assert len(stored_disk(tmp_path, config, print).directories) == 2
+    assert len(stored_disk(FILES, tmp_path, config, frozenset(), print).directories) == 2
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log-0", "log-1"]

@@ -14,7 +14,10 @@ from tools.documents.profiles import markdown
 
 ROOT = Path(__file__).parents[4]
 DOCUMENT = ROOT / "docs" / "profiles.md"
-CORE = ("emulator/kafka/broker", "emulator/kafka/controller", "emulator/kafka/node.py")
+CORE = (
+    *("emulator/kafka/broker", "emulator/kafka/controller", "emulator/kafka/node.py"),
+    "emulator/worlds/storage",
+)
 
 
 def names_used(*places: str) -> set[str]:

@@ -1,6 +1,6 @@
 """Logs in files, as Kafka lays them: segments, leader epochs, high watermarks.
 
-What a broker's process finds again after a SIGKILL: every write goes to the operating system before
+What a broker's process finds again after a SIGKILL: every write goes to the file system before
 anything follows from it; checkpoints are written aside and renamed. Bytes that do not continue a
 log are cut off, reported, and kept beside it. A directory with an unreadable checkpoint has failed.
 A write is whole or the directory has failed, until the broker's next process; a process that has no
@@ -12,22 +12,24 @@ LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import re
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+
+import msgspec
 
 from emulator.kafka.broker.log_dirs import Disk, LogDirectory
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.kafka.profiles.guards.base import Guard
+from emulator.kafka.profiles.guards.storage import DIRECTORIES_FLUSHED
 from emulator.scenario.errors import UserError
 from emulator.trace.values import TopicPartition
-from emulator.worlds.processes.log_recovery import offset_behind, recover
+from emulator.worlds.storage.files import Files, Mode, OpenFile
+from emulator.worlds.storage.log_recovery import offset_behind, recover
 from emulator.worlds.wire.records import written
 
 SEGMENT_BYTES = 1 << 30
@@ -41,12 +43,14 @@ META = "meta.properties"
 LOCK = ".lock"
 TORN = ".torn"
 """Behind a segment's name: what was cut off it."""
+DELETED = "-delete"
+"""Behind the name of a log that is being removed (Log.scala@2.6.3 DeleteDirSuffix)."""
 
 NO_DESCRIPTORS = frozenset({errno.EMFILE, errno.ENFILE})
 """The process has too many open files: that says nothing about a disk."""
 
 _LOG = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d{1,10})")
-_SEGMENT = re.compile(r"\d{20}\.log")
+SEGMENT = re.compile(r"\d{20}\.log")
 _OFFSET, _TWO_NUMBERS = re.compile(r"\S+ \d{1,10} \d{1,19}"), re.compile(r"\d{1,19} \d{1,19}")
 
 
@@ -54,50 +58,61 @@ class BadCheckpoint(Exception):
     """A checkpoint file that cannot be read: whose, and what is wrong (an IOException there)."""
 
 
-def stored_disk(folder: Path, config: KafkaConfig, log: Callable[[str], None]) -> Disk:
-    """The disk of a broker whose log directories are in `folder` (more than one: `log-N` each).
-    `log` receives which one fails, and why."""
+def stored_disk(
+    files: Files, folder: Path, config: KafkaConfig, guards: Set[Guard], log: Callable[[str], None]
+) -> Disk:
+    """The disk of a broker whose log directories are in `folder`. `log` receives which one fails,
+    and why."""
     disk = Disk(config.log_directories)
-    several = config.log_directories > 1
-    places = [folder / f"log-{d.number}" if several else folder for d in disk.directories]
+    flushes = DIRECTORIES_FLUSHED in guards
+    places = log_folders(folder, config)
     try:
-        disk.directories = [StoredDirectory(n, at, log=log) for n, at in enumerate(places)]
+        disk.directories = [
+            StoredDirectory(files, n, at, log=log, flushes_directories=flushes)
+            for n, at in enumerate(places)
+        ]
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
     return disk
 
 
+def log_folders(folder: Path, config: KafkaConfig) -> list[Path]:
+    """Of each log directory: one has the folder itself, more have `log-N` each."""
+    several = config.log_directories > 1
+    return [folder / f"log-{n}" if several else folder for n in range(config.log_directories)]
+
+
 @contextmanager
-def claim(folder: Path, broker: int) -> Iterator[None]:
+def claim(files: Files, folder: Path, broker: int) -> Iterator[None]:
     """A folder belongs to one broker (meta.properties), and as long as this is entered to this
     process (.lock; LogManager.scala@2.6.3 lockLogDirs). UserError."""
     meta = folder / META
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        files.make_directory(folder)
+        lock = files.lock(folder / LOCK)
+    except BlockingIOError:
+        raise UserError(
+            f"--data {folder}: a running broker uses it ({LOCK}); stop that broker, or choose"
+            " another directory"
+        ) from None
     except OSError as error:
         raise UserError(f"--data {folder}: {error.strerror}") from None
     try:
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if not meta.exists():
-                _replace(meta, f"version=0\nbroker.id={broker}\n")
-            _check_meta(meta, broker)
-        except BlockingIOError:
-            raise UserError(
-                f"--data {folder}: a running broker uses it ({LOCK}); stop that broker, or choose"
-                " another directory"
-            ) from None
+            if not files.exists(meta):
+                text = f"version=0\nbroker.id={broker}\n"
+                files.rename(_write_aside(files, meta, text), meta)
+            _check_meta(files, meta, broker)
         except OSError as error:
             raise UserError(f"--data {folder}: {error.strerror}") from None
         yield
     finally:
-        os.close(lock)
+        lock.close()
 
 
-def _check_meta(meta: Path, broker: int) -> None:
+def _check_meta(files: Files, meta: Path, broker: int) -> None:
     """UserError: another broker's, or damaged."""
-    lines = meta.read_bytes().decode(errors="replace").splitlines()
+    lines = files.read(meta).decode(errors="replace").splitlines()
     pairs = dict(line.split("=", 1) for line in lines if "=" in line and line[0] not in "#!")
     number = pairs.get("broker.id", "").strip()
     if pairs.get("version", "").strip() != "0" or not re.fullmatch(r"\d{1,10}", number):
@@ -110,26 +125,35 @@ def _check_meta(meta: Path, broker: int) -> None:
 
 
 class StoredDirectory(LogDirectory):
-    """One of `log.dirs`, in a folder."""
+    """One of `log.dirs`, in a folder. `flushes_directories`: what is made or renamed is on the disk
+    when the call has ended (the guard of that name)."""
 
     def __init__(
         self,
+        files: Files,
         number: int,
         folder: Path,
         segment_bytes: int = SEGMENT_BYTES,
         log: Callable[[str], None] = lambda _: None,
+        *,
+        flushes_directories: bool = True,
     ) -> None:
         super().__init__(number)
-        self.folder, self._segment_bytes, self._log = folder, segment_bytes, log
+        self.files, self.folder, self._segment_bytes, self._log = files, folder, segment_bytes, log
+        self.flushes_directories = flushes_directories
         self.why = ""
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            for place in sorted(folder.iterdir()):
-                match = _LOG.fullmatch(place.name)
-                if match is not None and place.is_dir():
+            files.make_directory(folder)
+            for name in files.list(folder):
+                place = folder / name
+                if name.endswith(DELETED):
+                    self._remove(place)  # what the last process had not yet removed
+                    continue
+                match = _LOG.fullmatch(name)
+                if match is not None and files.is_directory(place):
                     partition = TopicPartition(match["topic"], int(match["partition"]))
                     self.logs[partition] = StoredLog(self, place, segment_bytes, log)
-            marks = _read_lines(folder / REPLICATION_OFFSETS, _OFFSET)
+            marks = _read_lines(files, folder / REPLICATION_OFFSETS, _OFFSET)
             self.checkpointed_high_watermarks = {
                 TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
             }
@@ -140,6 +164,7 @@ class StoredDirectory(LogDirectory):
         except KafkaError:
             pass  # an epoch checkpoint could not be written, and this has failed
         if self.failed:  # an offline directory has no logs, also not those that could be read
+            self.close()
             self.logs.clear()
 
     def fail(self, why: str) -> KafkaError:
@@ -178,13 +203,39 @@ class StoredDirectory(LogDirectory):
         return log
 
     def remove_log(self, partition: TopicPartition) -> None:
-        """See LogDirectory."""
+        """See LogDirectory. Renamed first: what is left of it after a failure, or a crash, is no
+        log (Log.scala@2.6.3 renameDir, LogManager.scala asyncDelete)."""
         log = self.logs.get(partition)
         if isinstance(log, StoredLog):
             log.close()
         super().remove_log(partition)
-        shutil.rmtree(self._place(partition), ignore_errors=True)
+        place = self._place(partition)
+        try:
+            if self.files.exists(place):
+                number = 0
+                while self.files.exists(gone := self._renamed(place, number)):
+                    number += 1
+                self.rename(place, gone)
+                self._remove(gone)
+        except OSError as error:
+            self.failure(place, error)  # who asked for it is not told, as in Kafka
+            return
         self.checkpoint(self.checkpointed_high_watermarks)
+
+    @staticmethod
+    def _renamed(place: Path, number: int) -> Path:
+        return place.with_name(f"{place.name}.{number:032x}{DELETED}")
+
+    def _remove(self, place: Path) -> None:
+        for name in self.files.list(place):
+            self.files.unlink(place / name)
+        self.files.remove_directory(place)
+
+    def rename(self, path: Path, to: Path) -> None:
+        """OSError (Utils.java@3.3.2 atomicMoveWithFallback)."""
+        self.files.rename(path, to)
+        if self.flushes_directories:
+            self.files.fsync_directory(to.parent)
 
     def close(self) -> None:
         """Files are let go; the logs can be written to again."""
@@ -197,11 +248,16 @@ class StoredDirectory(LogDirectory):
         lines = [f"{p.topic} {p.partition} {offset}" for p, offset in marks.items()]
         path = self.folder / REPLICATION_OFFSETS
         try:
-            _write_lines(path, lines)
+            self.write_lines(path, lines)
         except OSError as error:
             self.failure(path, error)  # nobody waits for it: there is a next one
         else:
             super().checkpoint(marks)
+
+    def write_lines(self, path: Path, lines: list[str]) -> None:
+        """A checkpoint file, written aside and renamed. OSError (CheckpointFile.scala write)."""
+        aside = _write_aside(self.files, path, _checkpoint_text(lines))
+        self.rename(aside, path)
 
 
 class StoredEpochs(EpochCache):
@@ -237,8 +293,9 @@ class StoredEpochs(EpochCache):
 
     def write(self) -> None:
         """KafkaError: the directory has failed."""
+        lines = [f"{e.epoch} {e.start_offset}" for e in self.entries]
         try:
-            _write_lines(self._path, [f"{e.epoch} {e.start_offset}" for e in self.entries])
+            self._directory.write_lines(self._path, lines)
         except OSError as error:
             raise self._directory.failure(self._path, error) from None
 
@@ -246,7 +303,17 @@ class StoredEpochs(EpochCache):
 class StoredLog(OffsetLog):
     """A log whose batches are in segment files as well; what is read comes from memory."""
 
-    __slots__ = ("_directory", "_ends", "_file", "_folder", "_gaps", "_segment_bytes", "_segments")
+    __slots__ = (
+        "_directory",
+        "_ends",
+        "_file",
+        "_files",
+        "_folder",
+        "_gaps",
+        "_segment_bytes",
+        "_segments",
+        "_unflushed",
+    )
 
     def __init__(
         self,
@@ -257,40 +324,47 @@ class StoredLog(OffsetLog):
     ) -> None:
         super().__init__()
         self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        files = self._files = directory.files
+        files.make_directory(folder)
         self._segments: list[int] = []
         """Their base offsets."""
         self._ends: list[tuple[int, int]] = []
         """Of each batch: the place of its segment in `_segments`, and the offset in the file behind
         it."""
-        self._file: BinaryIO | None = None
-        entries = [
-            EpochEntry(int(e), int(o)) for e, o in _read_lines(folder / LEADER_EPOCHS, _TWO_NUMBERS)
-        ]
-        self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, entries)
-        gaps = _read_lines(folder / GAPS, _TWO_NUMBERS)
+        self._unflushed: int | None = None
+        """The first segment that was made since the last flush, by its base offset."""
+        self._file: OpenFile | None = None
+        lines = _read_lines(files, folder / LEADER_EPOCHS, _TWO_NUMBERS)
+        in_file = [EpochEntry(int(e), int(o)) for e, o in lines]
+        self.epochs = EpochCache(tuple(in_file))
+        gaps = _read_lines(files, folder / GAPS, _TWO_NUMBERS)
         self._gaps = {int(end): int(base) for end, base in gaps}
         self._recover(log)
         self.epochs.truncate_from_end(self.log_end_offset)
+        self.epochs = StoredEpochs(directory, folder / LEADER_EPOCHS, self.epochs.entries)
+        if self.epochs.entries != in_file:
+            self.epochs.write()
         self.recovery_point = self.log_end_offset
 
     def _recover(self, log: Callable[[str], None]) -> None:
         """What the last process wrote whole. A log has no hole: what follows a batch that is not
         whole is cut off, and so are all segments behind it."""
-        segments = sorted(path for path in self._folder.iterdir() if _SEGMENT.fullmatch(path.name))
+        files, folder = self._files, self._folder
+        segments = [folder / name for name in files.list(folder) if SEGMENT.fullmatch(name)]
         if segments:
             self.log_start_offset = self.log_end_offset = int(segments[0].stem)
-        latest_epoch = self.epochs.latest_epoch
         where = problem = ""
         behind = cut = 0
         torn: list[str] = []
-        for path in segments:
-            data, base, at = path.read_bytes(), int(path.stem), 0
+        contents = [files.read(path) for path in segments]
+        for place, path in enumerate(segments):
+            data, following = contents[place], b"".join(contents[place + 1 : place + 2])
+            base, at = int(path.stem), 0
             if not problem and base in (end := self.log_end_offset, self._gaps.get(end)):
                 self._segments.append(base)
-                intact = recover(data, base, latest_epoch, self._gaps)
+                intact = recover(data, base, self.epochs.latest_epoch, self._gaps, following)
                 for batch in intact.batches:
-                    super()._append(batch)
+                    self._take(batch)
                     at += batch.size
                     self._ends.append((len(self._segments) - 1, at))
                 problem = intact.problem
@@ -302,32 +376,43 @@ class StoredLog(OffsetLog):
             if at < len(data):
                 behind = max(behind, offset_behind(data, at, self.log_end_offset))
                 cut += len(data) - at
-                torn.append(_keep(path, data[at:]))
+                torn.append(_keep(files, path, data[at:]))
             if at or base in self._segments:
-                os.truncate(path, at)
+                if at < len(data):
+                    files.truncate(path, at)
             else:
-                path.unlink()
+                files.unlink(path)
         if not problem:
             return
-        end, files = self.log_end_offset, ", ".join(torn)
+        end, names = self.log_end_offset, ", ".join(torn)
         if behind > end:
             # A write that was cut off has nothing behind it: these were here, and are lost.
             log(
-                f"log {self._folder}: corruption in {where} (offset {end}): {problem};"
+                f"log {folder}: corruption in {where} (offset {end}): {problem};"
                 f" {behind - end} records up to offset {behind - 1} are cut off with it, {cut}"
-                f" bytes, kept in {files}"
+                f" bytes, kept in {names}"
             )
         else:
             log(
-                f"log {self._folder}: {where} (offset {end}): {problem}; no whole record follows,"
-                f" {cut} bytes are cut off, kept in {files}"
+                f"log {folder}: {where} (offset {end}): {problem}; no whole record follows,"
+                f" {cut} bytes are cut off, kept in {names}"
             )
+
+    def _take(self, batch: Batch) -> None:
+        """A batch that is in its file already. The epoch cache may lack its epoch: its file was
+        renamed, and the machine crashed (LogSegment.scala@2.6.3 recover)."""
+        latest = self.epochs.latest_epoch
+        if latest is None or batch.leader_epoch > latest:
+            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+        self._hold(batch)
 
     # -- writing -----------------------------------------------------------------------------------
 
     def _append(self, batch: Batch) -> None:
         """All of it, or KafkaError and nothing."""
         data = written(batch)
+        if not batch.data:  # nobody gave contents: from now on it has those of the file
+            batch = msgspec.structs.replace(batch, size=len(data), data=data)
         # Before the records, as in Log.scala@2.6.3 append: once they are in the file nothing fails.
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
         last = len(self._segments) - 1
@@ -338,26 +423,46 @@ class StoredLog(OffsetLog):
                 self.close()
                 self._file = file
                 self._segments.append(batch.base_offset)
+                if self._unflushed is None:
+                    self._unflushed = batch.base_offset
                 last, at = last + 1, 0
             elif self._file is None:
                 self._file = self._open(self._path(self._segments[-1]))
             try:
-                done = self._file.write(data)
-                while done < len(data):  # a full disk takes a part, and only then refuses
-                    done += self._file.write(data[done:])
+                _write_whole(self._file, data)
             except OSError:
                 with suppress(OSError):  # otherwise the next start cuts it off
                     self._file.truncate(at)
                 raise
         except OSError as error:
             raise self._failed(error) from None
-        super()._append(batch)
         self._ends.append((last, at + len(data)))
+        super()._append(batch)
 
-    def _open(self, path: Path) -> BinaryIO:
-        file = path.open("ab", buffering=0)
-        os.fchmod(file.fileno(), 0o600)
-        return file
+    def flush(self) -> None:
+        """See OffsetLog; KafkaError: the directory has failed (Log.scala@2.6.3 flush)."""
+        if self.recovery_point >= self.log_end_offset:
+            return
+        first = bisect_right(self._segments, self.recovery_point) - 1
+        try:
+            for base in self._segments[max(first, 0) : -1]:
+                file = self._open(self._path(base))
+                try:
+                    file.fsync()
+                finally:
+                    file.close()
+            if self._file is None:
+                self._file = self._open(self._path(self._segments[-1]))
+            self._file.fsync()
+            if self._directory.flushes_directories and self._unflushed is not None:
+                self._files.fsync_directory(self._folder)
+        except OSError as error:
+            raise self._failed(error) from None
+        self._unflushed = None
+        super().flush()
+
+    def _open(self, path: Path) -> OpenFile:
+        return self._files.open(path, "append")
 
     def _path(self, base_offset: int) -> Path:
         return self._folder / f"{base_offset:020d}.log"
@@ -380,12 +485,15 @@ class StoredLog(OffsetLog):
         try:
             if gaps != self._gaps:  # before the records go: with a gap too many nothing is lost
                 self._gaps = gaps
-                _write_lines(self._folder / GAPS, [f"{at} {base}" for at, base in gaps.items()])
+                lines = [f"{at} {base}" for at, base in gaps.items()]
+                self._directory.write_lines(self._folder / GAPS, lines)
+                # Not Kafka's file, and not subject to what Kafka does not flush.
+                self._files.fsync_directory(self._folder)
             for base in reversed(self._segments[segment + 1 :]):  # a kill in between leaves no hole
-                self._path(base).unlink()
+                self._files.unlink(self._path(base))
             del self._segments[segment + 1 :]
             if self._segments:
-                os.truncate(self._path(self._segments[segment]), end)
+                self._files.truncate(self._path(self._segments[segment]), end)
         except OSError as error:
             raise self._failed(error) from None
         return True
@@ -396,10 +504,11 @@ class StoredLog(OffsetLog):
         self.close()
         try:
             for base in self._segments:
-                self._path(base).unlink()
+                self._files.unlink(self._path(base))
             self._ends.clear()
             self._segments = [offset]
-            self._path(offset).touch()
+            self._unflushed = offset
+            self._open(self._path(offset)).close()
         except OSError as error:
             raise self._failed(error) from None
 
@@ -410,28 +519,30 @@ class StoredLog(OffsetLog):
             self._file = None
 
 
-def _keep(segment: Path, data: bytes) -> str:
+def _write_whole(file: OpenFile, data: bytes) -> None:
+    """A full disk takes a part, and only then refuses. OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _keep(files: Files, segment: Path, data: bytes) -> str:
     """Beside the segment what is to be cut off it, before it is; the file's name. OSError."""
     path = segment.with_name(segment.name + TORN)
     number = 1
-    while path.exists():
+    while files.exists(path):
         number += 1
         path = segment.with_name(f"{segment.name}{TORN}-{number}")
-    with path.open("xb", buffering=0) as file:
-        os.fchmod(file.fileno(), 0o600)
-        left = memoryview(data)
-        while left:
-            left = left[file.write(left) :]
-        os.fsync(file.fileno())
+    _write_file(files, path, "new", data)
     return path.name
 
 
-def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
+def _read_lines(files: Files, path: Path, form: re.Pattern[str]) -> list[list[str]]:
     """The entries of a checkpoint file: a version, how many, and one per line; none where there is
     no file, or an empty one. BadCheckpoint (CheckpointFile.scala@2.6.3 read)."""
-    if not path.exists():
+    if not files.exists(path):
         return []
-    lines = path.read_text(errors="replace").splitlines()
+    lines = files.read(path).decode(errors="replace").splitlines()
     if not lines:
         return []
     if lines[0] != "0":
@@ -444,16 +555,22 @@ def _read_lines(path: Path, form: re.Pattern[str]) -> list[list[str]]:
     return [line.split() for line in lines[2:]]
 
 
-def _write_lines(path: Path, lines: list[str]) -> None:
-    _replace(path, "\n".join(["0", str(len(lines)), *lines]) + "\n")
+def _checkpoint_text(lines: list[str]) -> str:
+    return "\n".join(["0", str(len(lines)), *lines]) + "\n"
 
 
-def _replace(path: Path, text: str) -> None:
-    """Written aside and renamed (CheckpointFile.scala write)."""
+def _write_aside(files: Files, path: Path, text: str) -> Path:
+    """The file that is to be renamed to `path`."""
     aside = path.with_name(path.name + ".tmp")
-    with aside.open("w") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())  # else a renamed file may be empty after the machine went down
-    aside.replace(path)
+    _write_file(files, aside, "replace", text.encode())
+    return aside
+
+
+def _write_file(files: Files, path: Path, mode: Mode, data: bytes) -> None:
+    """It is on the disk, or OSError."""
+    file = files.open(path, mode)
+    try:
+        _write_whole(file, data)
+        file.fsync()  # else a renamed file may be empty after the machine went down
+    finally:
+        file.close()

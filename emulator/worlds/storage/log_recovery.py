@@ -1,9 +1,11 @@
 """What of a segment's file is a log, found after a process that may have been killed.
 
 A batch counts if its checksum fits and it continues the log: it begins where the last one ended, or
-behind a known gap, and the epoch file has its leader epoch (that is written first). The checksum
-covers neither. After the last such batch, whole batches tell corruption from a write that was cut
-off. Kafka cuts off both alike (Log.scala@2.6.3 recoverLog).
+behind a known gap, and its leader epoch is one that the log can have. The checksum covers neither.
+The epoch file may lack an epoch, because a crash of the machine took its last rename; but epochs
+rise along a log, so one that is above the file's and above those behind it is damaged. After the
+last such batch, whole batches tell corruption from a write that was cut off. Kafka cuts off both
+alike (Log.scala@2.6.3 recoverLog).
 """
 
 from __future__ import annotations
@@ -34,8 +36,11 @@ class Recovered(msgspec.Struct, frozen=True):
     problem: str
 
 
-def recover(data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps) -> Recovered:
-    """`latest_epoch`: of the epoch file; None where it has none."""
+def recover(
+    data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps, following: bytes = b""
+) -> Recovered:
+    """`latest_epoch`: of the epoch file; None where it has none, and epochs say nothing.
+    `following`: the segment behind."""
     batches: list[Batch] = []
     size, problem = 0, ""
     try:
@@ -43,11 +48,12 @@ def recover(data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps)
             if batch.base_offset not in (next_offset, gaps.get(next_offset)):
                 problem = f"a batch has offset {batch.base_offset}, not {next_offset}"
                 break
-            if batch.leader_epoch < 0 or (
-                latest_epoch is not None and batch.leader_epoch > latest_epoch
-            ):
+            if batch.leader_epoch < 0:
                 problem = f"the batch at {next_offset} has leader epoch {batch.leader_epoch}"
                 break
+            last = batches[-1].leader_epoch if batches else 0
+            if latest_epoch is not None and last > max(latest_epoch, batch.leader_epoch):
+                break  # see below
             batches.append(batch)
             size += batch.size
             next_offset = batch.next_offset
@@ -56,6 +62,14 @@ def recover(data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps)
                 problem = f"a batch of which there are only {len(data) - size} bytes"
     except Malformed as error:
         problem = str(error)
+    following = data[size:] or following
+    if batches and latest_epoch is not None and len(following) >= HEADER.size:
+        head, last = Head(following, 0), batches[-1].leader_epoch
+        # A torn write may leave zeros there, which are no batch.
+        if head.magic == MAGIC and 0 <= head.leader_epoch < last > latest_epoch:
+            while batches and batches[-1].leader_epoch == last:
+                size -= batches[-1].size
+                problem = f"the batch at {batches.pop().base_offset} has leader epoch {last}"
     return Recovered(tuple(batches), size, problem)
 
 

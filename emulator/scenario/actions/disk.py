@@ -1,0 +1,85 @@
+"""What a disk does to a broker's files: it is full, calls fail, bits flip, sectors go bad.
+
+For brokers whose logs are in files (`storage: files` in the scenario's `cluster`): the modelled
+disk does it under the real storage code. A directory that failed is offline until its broker
+starts again, also when the disk works again.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw
+
+Call = Literal["", "open", "read", "write", "fsync", "rename", "truncate", "unlink"]
+
+
+class DiskFault(Action, frozen=True, tag="disk"):
+    """The disk of log directory number `directory`. `error`: the next `count` calls of a kind
+    (`call`; any if left out) fail with EIO, all of them without `count`. `full`: `free_bytes` are
+    left, then ENOSPC. `short_writes`: a write takes a part of its bytes. `bit_flip`: one bit of a
+    log is another. `bad_sector`: one sector of a log cannot be read."""
+
+    broker: int
+    fault: Literal["error", "full", "short_writes", "bit_flip", "bad_sector"] = "error"
+    call: Call = ""
+    count: int | None = None
+    free_bytes: int = 0
+    directory: int = 0
+
+    needs_files = True
+    weight_on_files = 10
+
+    @classmethod
+    def drawn(cls, draw: Draw) -> Action:
+        """A log flips a bit seldom: what follows is that records are lost, whatever else is."""
+        broker = draw.broker
+        match draw.below(12):
+            case 0:
+                return cls(broker, "bit_flip")
+            case 1 | 2:
+                return cls(broker, "bad_sector")
+            case 3 | 4:
+                return cls(broker, "full", free_bytes=draw.spread(1, 100_000))
+            case 5 | 6:
+                return cls(broker, "short_writes")
+            case _:
+                calls: tuple[Call, ...] = ("", "write", "write", "fsync", "rename", "open")
+                return cls(broker, "error", draw.one_of(calls), draw.one_of((1, 1, 2, None)))
+
+    def holds(self) -> tuple[object, ...]:
+        return (self.name, self.broker)
+
+    def wrong(self) -> str | None:
+        if self.fault != "error" and (self.call or self.count is not None):
+            return f"{self.fault} has no call and no count; error has them"
+        if self.fault != "full" and self.free_bytes:
+            return f"{self.fault} has no free_bytes; full has them"
+        return None
+
+    def apply(self, world: World) -> None:
+        host = world.hosts[self.broker]
+        match self.fault:
+            case "error":
+                host.fail_disk_calls(self.directory, self.call, self.count)
+            case "full":
+                host.limit_space(self.free_bytes)
+            case "short_writes":
+                host.shorten_writes(self.directory)
+            case "bit_flip" | "bad_sector":
+                host.damage_log(self.directory, self.fault)
+
+    def healed(self) -> Action:
+        return MendDisk(self.broker)
+
+
+class MendDisk(Action, frozen=True, tag="mend_disk"):
+    """The disk works again, with what is on it; a flipped bit stays."""
+
+    broker: int
+
+    needs_files = True
+
+    def apply(self, world: World) -> None:
+        world.hosts[self.broker].mend_disk()

@@ -1,0 +1,1 @@
+"""A broker's logs in files: what is written, on which file system, and what is found again."""
