@@ -25,9 +25,9 @@ class LossyRestart(Hazard):
 
     name = "lossy restart"
     about = (
-        "A machine crashes and loses records. Its broker is still in the ISR, or joins it on the "
-        "evidence of its old process. Once it leads, the lost records are gone (KIP-903, "
-        "KIP-966)."
+        "A machine crashes and loses records, or a start cuts a damaged log. Its broker is still "
+        "in the ISR, or joins it on the evidence of its old process. Once it leads, the lost "
+        "records are gone (KIP-903, KIP-966)."
     )
     breaks = (
         "committed records survive",
@@ -61,6 +61,8 @@ class _Losses:
     def __init__(self, partition: TopicPartition) -> None:
         self._partition, self._state = partition, CoreState()
         self._crashed: set[int] = set()
+        self._damaged: set[int] = set()
+        """A bit of a log is another: a start that finds it cuts the log there, as Kafka's does."""
         self._lossy_leaders: set[int] = set()
         self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
@@ -99,7 +101,11 @@ class _Losses:
                 leader = int(event.thread.rpartition("-")[2])
                 if leader in self._lossy_machines:
                     self._ended.add((event.broker, leader))
+            case e.ActionApplied(do="disk", parameters=damage) if damage.fault == "bit_flip":
+                self._damaged.add(event.broker)
+                self._lossy_machines.add(event.broker)
             case e.BrokerStarting():
+                self._crashed |= self._damaged & {event.broker}
                 self._ended = {one for one in self._ended if one[0] != event.broker}
             case e.RecordsAppended(partition=at) if at == self._partition:
                 if not self._lacks(event.broker):

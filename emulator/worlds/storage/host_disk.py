@@ -71,6 +71,14 @@ class DiskInFiles:
         self._folders = log_folders(Path("/data"), config)
         self.disk = Disk(config.log_directories)
         self._claim = ExitStack()
+        self._make_folders()
+
+    def _make_folders(self) -> None:
+        """An administrator has made them long ago."""
+        for folder in self._folders:
+            self.files.make_directory(folder)
+            for one in folder.parents:
+                self.files.fsync_directory(one)
 
     def boot(self, config: KafkaConfig, guards: Set[Guard]) -> Disk:
         """What is read back. A folder that cannot be claimed has no directory that works."""
@@ -93,6 +101,7 @@ class DiskInFiles:
             self.files.crash()
         elif what == DISK:
             self.files.wipe()
+            self._make_folders()
 
     def fail(self, directory: int) -> None:
         self.fail_calls(directory, "", None)

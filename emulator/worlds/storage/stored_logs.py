@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import errno
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +24,7 @@ from emulator.kafka.broker.log_dirs import Disk, LogDirectory
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.kafka.profiles.guards.storage import DIRECTORIES_FLUSHED
 from emulator.scenario.errors import UserError
@@ -407,6 +408,23 @@ class StoredLog(OffsetLog):
         self._hold(batch)
 
     # -- writing -----------------------------------------------------------------------------------
+
+    def append_as_leader(
+        self,
+        count: int,
+        size: int,
+        leader_epoch: int,
+        data: bytes = b"",
+        producer: BatchProducer | None = None,
+    ) -> Batch:
+        """See OffsetLog. It has the size that it has in the file."""
+        batch = super().append_as_leader(count, size, leader_epoch, data, producer)
+        if data:
+            return batch
+        stored = sum(
+            one.size for one in self.batches[bisect_left(self._bases, batch.base_offset) :]
+        )
+        return msgspec.structs.replace(batch, size=stored)
 
     def _append(self, batch: Batch) -> None:
         """All of it, or KafkaError and nothing."""

@@ -121,12 +121,15 @@ def test_each_breaks_invariants_that_there_are() -> None:
 # -- what a machine loses --------------------------------------------------------------------------
 
 
-def back_without_records(lose: str, *, elected: int = 2) -> History:
+def back_without_records(
+    lose: str, *, elected: int = 2, do: str = "crash", fault: str = ""
+) -> History:
     """Five records are committed; 2's machine crashes; it comes back with three, and 1 makes way
     for `elected`."""
+    parameters = Parameters(lose=lose, fault=fault)
     history = History().started(1, 2, 3).elected().created()
     history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
-    history.tell(e.ActionApplied, 2, "crash", Parameters(lose=lose)).started(2)
+    history.tell(e.ActionApplied, 2, do, parameters).tell(e.BrokerStarting, 2, "2.6").started(2)
     history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 3, 3)
     history.wrote(3, elected, 1, elected, 1, by="controller")
     state = PartitionState(ORDERS, 1, elected, 1, (elected, 1), 1, (1, 2, 3))
@@ -145,6 +148,12 @@ def lost(history: History) -> set[str]:
 def test_a_member_that_lost_records_with_its_machine_leads() -> None:
     assert lost(back_without_records("unflushed")) == {"lossy restart"}
     assert lost(back_without_records("disk")) == {"lossy restart"}
+
+
+def test_a_member_whose_log_was_damaged_leads() -> None:
+    assert lost(back_without_records("", do="disk", fault="bit_flip")) == {"lossy restart"}
+    for harmless in ("error", "full", "short_writes", "bad_sector"):
+        assert lost(back_without_records("", do="disk", fault=harmless)) == {""}, harmless
 
 
 def test_records_that_no_crash_took_are_our_fault() -> None:
