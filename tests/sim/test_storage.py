@@ -11,6 +11,8 @@ from emulator.runs.session import Session
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import loads
 from emulator.scenario.version import VersionOptions
+from emulator.search.fuzz.repro import repeated
+from emulator.search.fuzz.trial import try_seed
 from emulator.search.fuzz.worlds import draw_world
 from emulator.trace import events as e
 from emulator.trace.difference import digest_of
@@ -156,3 +158,11 @@ def test_random_worlds_have_disk_faults_with_storage_alone() -> None:
     assert sum(_HAS_DISK_FAULT(world) is not None for world in worlds) > 10
     assert all("storage: files" in world for world in worlds)
     assert not any(_HAS_DISK_FAULT(draw_world(seed)) for seed in range(20))
+
+
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.slow)])
+def test_random_worlds_on_files_show_nothing_of_ours(seed: int) -> None:
+    """The command that repeats such a seed says so."""
+    trial = try_seed(seed, VersionOptions("2.6"), storage=True)
+    assert trial.ours == ()
+    assert "--storage" in repeated(trial)
