@@ -31,7 +31,7 @@ def planted(bug: Callable[[], None], folder: Path) -> dict[str, str]:
 
 def short_writes() -> None:
     """Nobody looks how much of a batch was written."""
-    from emulator.worlds.processes.stored_logs import StoredLog
+    from emulator.worlds.storage.stored_logs import StoredLog
 
     class Careless:
         def __init__(self, file: BinaryIO) -> None:

@@ -56,8 +56,9 @@ from emulator.search.guided.choices import BadChoices, read_choices
 from emulator.search.schedules.schedule import read_schedule
 from emulator.trace.reader import SCHEMA_VERSION, BadTrace, Header, read_events
 from emulator.trace.values import TopicPartition
-from emulator.worlds.processes.log_recovery import offset_behind, recover
-from emulator.worlds.processes.stored_logs import StoredDirectory, claim
+from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.log_recovery import offset_behind, recover
+from emulator.worlds.storage.stored_logs import StoredDirectory, claim
 from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
@@ -475,9 +476,9 @@ def _open_directory(folder: Path) -> object:
     (folder / "orders-0" / f"{0:020d}.log").write_bytes(data)
     (folder / "orders-1" / "leader-epoch-checkpoint").write_bytes(data)
     (folder / "replication-offset-checkpoint").write_bytes(data)
-    StoredDirectory(0, folder).close()
+    StoredDirectory(OperatingSystemFiles(), 0, folder).close()
     (folder / "meta.properties").write_bytes(data)
-    with claim(folder, 1):
+    with claim(OperatingSystemFiles(), folder, 1):
         return None
 
 
