@@ -132,6 +132,7 @@ def _report(console: Console, result: SoakResult, scenario: LoadedScenario) -> N
         f"history        {history.sent:,} sent, {history.acknowledged:,} acknowledged,"
         f" {history.failed:,} failed, {history.unresolved:,} without an answer;"
         f" {history.read:,} read"
+        + (f"; {history.sent_again} sent again by their client" if history.sent_again else "")
     )
     faults = ", ".join(f"{name} {count}" for name, count in result.faults.items())
     console.print(f"faults         {faults or 'none'}")

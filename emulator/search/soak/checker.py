@@ -5,7 +5,8 @@ is in it, once, at the offset of its acknowledgement (lost, duplicated, moved); 
 are in the order in which it sent them, and what was acknowledged before another was sent comes
 before it (reordered); what anybody ever read at an offset is what the log has there (read, later
 gone); offsets have no hole (gap); and nobody reads what nobody sent (unsent). A record whose send
-failed may be there or not. Imports nothing but the history: a fault of the emulator cannot hide
+failed may be there or not, and one that its client sent again under another producer epoch may be
+there twice. Imports nothing but the history: a fault of the emulator cannot hide
 here.
 """
 
@@ -22,6 +23,8 @@ from emulator.search.soak.history import Operation
 LOST, DUPLICATED, MOVED, REORDERED = "lost", "duplicated", "moved", "reordered"
 GONE, GAP, UNSENT = "read, later gone", "gap", "unsent"
 KINDS = (LOST, DUPLICATED, MOVED, REORDERED, GONE, GAP, UNSENT)
+LATE_US = 1_000_000
+"""A client may say so much later that it took another epoch than that a record was acknowledged."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -38,8 +41,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class HistoryVerdict(msgspec.Struct, frozen=True):
-    """What a history holds and what contradicts it. `unread`: partitions that nobody read up to the
-    end; what is lost there is unknown."""
+    """What a history holds and what contradicts it. `sent_again`: records that are in a log more
+    than once because their client sent them under more than one producer epoch. `unread`:
+    partitions that nobody read up to the end; what is lost there is unknown."""
 
     sent: int
     acknowledged: int
@@ -47,6 +51,7 @@ class HistoryVerdict(msgspec.Struct, frozen=True):
     unresolved: int
     read: int
     fatal: int
+    sent_again: int
     findings: tuple[Finding, ...]
     unread: tuple[str, ...]
 
@@ -81,6 +86,11 @@ class _Partition:
         self.name = name
         self.sends: dict[str, Operation] = {}
         self.acknowledgements: dict[str, Operation] = {}
+        self.resolved_us: dict[str, int] = {}
+        """When its client last heard of a record."""
+        self.epochs: dict[str, list[int]] = defaultdict(list)
+        """When each client took another producer epoch."""
+        self.sent_again = 0
         self.floors: dict[str, tuple[int, Operation]] = {}
         """For each record sent: the highest acknowledged offset before that."""
         self.highest: Operation | None = None
@@ -98,7 +108,12 @@ class _Partition:
                 self.sends.setdefault(one.record, one)
                 if self.highest is not None:
                     self.floors[one.record] = self.highest.offset, self.highest
+            case "epoch":
+                self.epochs[one.client].append(one.at_us)
+            case "failed":
+                self.resolved_us[one.record] = one.at_us
             case "acknowledged":
+                self.resolved_us[one.record] = one.at_us
                 self.acknowledgements[one.record] = one
                 if one.offset >= 0 and (self.highest is None or one.offset > self.highest.offset):
                     self.highest = one
@@ -160,7 +175,9 @@ class _Partition:
                 text = f"the log from {end.offset} to {end.until} has nothing at offset {offset}"
                 self._add(GAP, offset, "", text, 0, end.at_us)
         for record, places in offsets.items():
-            if len(places) > 1:
+            if len(places) > 1 and self._was_sent_again(record, end):
+                self.sent_again += 1
+            elif len(places) > 1:
                 text = f"{record} is in the log at offsets {', '.join(map(str, places))}"
                 seen_us = self.seen[places[1]][0].at_us
                 sent = self.sends.get(record)
@@ -175,6 +192,14 @@ class _Partition:
                 last_us = self.last_seen_us[offset, last.record]
                 self._add(GONE, offset, last.record, text, last_us, end.at_us)
         self._judge_order(offsets)
+
+    def _was_sent_again(self, record: str, end: Operation) -> bool:
+        """Its client took another epoch while it was under way."""
+        sent = self.sends.get(record)
+        until_us = self.resolved_us.get(record, end.at_us) + LATE_US
+        return sent is not None and any(
+            sent.at_us <= at_us <= until_us for at_us in self.epochs[sent.client]
+        )
 
     def _judge_acknowledged(
         self, ack: Operation, places: list[int], log: dict[int, str], end: Operation
@@ -246,6 +271,7 @@ def judge(history: Iterable[Operation]) -> HistoryVerdict:
         unresolved=len(unresolved),
         read=read,
         fatal=ops["fatal"],
+        sent_again=sum(one.sent_again for one in partitions.values()),
         findings=tuple(sorted(findings, key=lambda one: (one.to_us, one.partition, one.offset))),
         unread=unread,
     )

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-OperationKind = Literal["send", "acknowledged", "failed", "read", "end", "fatal"]
+OperationKind = Literal["send", "acknowledged", "failed", "read", "end", "epoch", "fatal"]
 
 
 class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -22,7 +22,9 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
     which a client sends. `failed`: the client gave up, and the record may be in the log or not.
     `read`: `records` are at consecutive offsets from `offset` on, read in this `scan` of the
     client: in one scan offsets only grow. `end`: the scan has read everything from the log's start
-    (`offset`) up to `until`. `fatal`: the client began again as a new one."""
+    (`offset`) up to `until`. `epoch`: the client goes on in the partition under another producer
+    epoch; what it had under way it sends again, and no broker can know that. `fatal`: the client
+    began again as a new one."""
 
     at_us: int
     client: str

@@ -38,6 +38,9 @@ class Story:
     def failed(self, record: str) -> Story:
         return self._add("failed", record.partition(".")[0], record=record, error="timed out")
 
+    def epoch(self, client: str) -> Story:
+        return self._add("epoch", client)
+
     def read(self, offset: int, *records: str, client: str = "tail", scan: int = 0) -> Story:
         return self._add("read", client, offset=offset, records=records, scan=scan)
 
@@ -83,6 +86,14 @@ def test_an_acknowledged_record_that_is_gone_is_lost_between_its_last_sight_and_
 
 def test_a_record_in_the_log_twice_is_duplicated() -> None:
     assert sent("a.0").acknowledged("a.0", 0).end("a.0", "a.0").kinds == [checker.DUPLICATED]
+
+
+def test_what_its_client_sent_again_under_another_epoch_is_no_duplicate_of_the_brokers() -> None:
+    story = sent("a.0", "b.0").epoch("a").acknowledged("a.0", 2).acknowledged("b.0", 1)
+    story.end("a.0", "b.0", "a.0")
+    assert (story.kinds, story.verdict.sent_again) == ([], 1)
+    other = sent("a.0", "b.0").epoch("a").acknowledged("b.0", 1).end("a.0", "b.0", "b.0")
+    assert other.kinds == [checker.DUPLICATED]
 
 
 def test_a_record_at_another_offset_than_it_was_acknowledged_at_is_moved() -> None:

@@ -7,6 +7,8 @@ operation (emulator/search/soak/history.py). A program of its own: it imports no
 """
 
 import json
+import logging
+import re
 import sys
 import time
 from contextlib import suppress
@@ -24,6 +26,7 @@ VALUE_BYTES = 400
 """A record's value is its name and blanks: logs grow fast enough to fill a disk."""
 
 
+_NEW_EPOCH = re.compile(r"\[(\d+)\] changed (PID\S+) -> ")
 role, name, bootstrap, topic, partitions, began_ns, until_ns = sys.argv[1:]
 PARTITIONS, BEGAN_NS, UNTIL_S = int(partitions), int(began_ns), int(until_ns) / 1e9
 SETTINGS = {
@@ -55,11 +58,23 @@ class Idempotent:
 
     def _open(self) -> confluent_kafka.Producer:
         settings = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": DELIVERY_MS}
-        # Why it took another epoch is on standard error: what it had sent before may come twice.
-        logged = {"debug": "eos", "log_level": 7}
+        # Only its log says when it takes another epoch, and why.
+        logged = {"debug": "eos", "log_level": 7, "error_cb": self._note}
+        logger = logging.getLogger(name)
+        logger.setLevel(logging.DEBUG)
+        logger.addFilter(self._log)
         return confluent_kafka.Producer(
-            {**SETTINGS, **settings, **logged, "linger.ms": 5, "error_cb": self._note}
+            {**SETTINGS, **settings, **logged, "linger.ms": 5}, logger=logger
         )
+
+    def _log(self, line: logging.LogRecord) -> bool:
+        """Another epoch for a partition: what was under way is sent again."""
+        text = line.getMessage()
+        match = _NEW_EPOCH.search(text)
+        if match is not None and "Invalid" not in match[2]:
+            record_operation("epoch", partition=partition_name(int(match[1])))
+        print(text, file=sys.stderr)
+        return False
 
     def _note(self, error: KafkaError) -> None:
         if error.fatal():
@@ -93,22 +108,23 @@ class Idempotent:
 
     def _begin_again(self) -> None:
         record_operation("fatal", error=self.fatal)
-        with suppress(KafkaException):  # it says once more what is wrong with it
+        with suppress(KafkaException, SystemError):  # it says once more what is wrong with it
             self.producer.purge()
             self.producer.flush(5)
         self.fatal, self.producer = "", self._open()
 
     def wait(self, wait_s: float) -> None:
-        """Take deliveries; what the library cannot go on after is raised here."""
+        """Take deliveries; what the library cannot go on after is raised here (a SystemError where
+        it calls back while it raises)."""
         try:
             self.producer.poll(wait_s)
-        except KafkaException as error:
-            self.fatal = error.args[0].name()
+        except (KafkaException, SystemError) as error:
+            self.fatal = str(error)
             self._begin_again()
 
     def finish(self) -> None:
         """All deliveries have come, or nothing more does."""
-        with suppress(KafkaException):
+        with suppress(KafkaException, SystemError):
             self.producer.flush(FLUSH_S)
 
 
