@@ -165,10 +165,10 @@ def _read_footer(file: Path) -> _Footer | str:
     try:
         footer = pq.read_metadata(file)
         columns = footer.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         return f"cannot be read as Parquet: {_first_line(error)}"
     version_text = (footer.metadata or {}).get(VERSION_KEY)
-    if version_text is None:
+    if version_text is None or not version_text.isdigit():
         return "is not part of a trace data set (its metadata lacks isr.dataset)"
     version = int(version_text)
     if version > DATASET_VERSION:
@@ -186,7 +186,7 @@ def _read_all_rows(file: Path) -> _Footer | str:
             # Whole columns: how many values a page has is not covered by its checksum.
             for group in range(parquet.num_row_groups):
                 parquet.read_row_group(group)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         return f"is damaged: {_first_line(error)}"
     return footer
 

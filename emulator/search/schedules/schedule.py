@@ -167,7 +167,7 @@ def read_schedule(file: Path) -> Schedule:
         document["guards"] = {name: _YAML_SWITCH.get(on, on) for name, on in guards}
     try:
         schedule = msgspec.convert(document, type=Schedule)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a surrogate is the latter
         raise UserError(f"{file}: {error}") from None
     if schedule.schedule != FORMAT:
         raise UserError(f"{file}: schedule: format {schedule.schedule}, this is {FORMAT}")
