@@ -105,8 +105,12 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """How much later the broken connection is noticed, in milliseconds."""
     op: str = ""
     """The ZooKeeper operation at which a connection breaks."""
+    fault: str = ""
+    """What a disk does: `error`, `full`, `short_writes`, `bit_flip` or `bad_sector`."""
+    call: str = ""
+    """The calls to the file system that fail (none: any)."""
     count: int | None = None
-    """How many connections break; or how many partitions the topic has then."""
+    """How many connections break, or calls fail; or how many partitions the topic has then."""
     delay_ms: int | None = None
     """What is added to every message."""
     low_ms: int | None = None
@@ -123,16 +127,12 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """Which directions of a link: `both`, `to_peer` or `from_peer`."""
     ms_per_append: int | None = None
     """How long the disk takes for an append."""
+    free_bytes: int | None = None
+    """What a full disk has left."""
     directory: int | None = None
     """The log directory, by its place."""
     lose: str = ""
     """What a crash takes with it: `unflushed` or `disk`."""
-    fault: str = ""
-    """What a disk does: `error`, `full`, `short_writes`, `bit_flip` or `bad_sector`."""
-    call: str = ""
-    """The calls to the file system that fail (none: any)."""
-    free_bytes: int | None = None
-    """What a full disk has left."""
     registered_ms: int | None = None
     """How long after its start the broker is registered."""
     if_down: bool = False

@@ -17,10 +17,10 @@ Call = Literal["", "open", "read", "write", "fsync", "rename", "truncate", "unli
 
 class DiskFault(Action, frozen=True, tag="disk"):
     """Calls for a log directory's files fail, or there is no space, or a log is damaged. `error`:
-    the next `count` calls of a kind
-    (`call`; any if left out) fail with EIO, all of them without `count`. `full`: `free_bytes` are
-    left, then ENOSPC. `short_writes`: a write takes a part of its bytes. `bit_flip`: one bit of a
-    log is another. `bad_sector`: one sector of a log cannot be read."""
+    the next `count` calls of a kind (`call`; any if left out) fail with EIO, all of them without
+    `count`. `full`: `free_bytes` are left, then ENOSPC. `short_writes`: a write takes a part of its
+    bytes. `bit_flip`: one bit of a log is another. `bad_sector`: one sector of a log cannot be
+    read. `directory`: its number in `log.dirs`."""
 
     broker: int
     fault: Literal["error", "full", "short_writes", "bit_flip", "bad_sector"] = "error"
