@@ -155,7 +155,7 @@ def check_structure(file: str, text: str) -> None:
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise ScenarioError(file, line, "", f"*{event.anchor}: aliases are not read here")
-        if isinstance(event, yaml.NodeEvent) and getattr(event, "tag", None):
+        if isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent) and event.tag:
             raise ScenarioError(file, line, "", f"{event.tag}: tags are not read here")
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
