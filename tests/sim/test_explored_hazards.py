@@ -91,10 +91,10 @@ def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Ha
     warm, some = found(hazard.scope(), drawn)
     failing = {one.length: one for one in some.failing}
     assert len(failing) >= 3
-    for length in sorted(failing)[-3:]:
-        small = Shrinking(as_schedule(warm, failing[length])).smallest()
-        assert length > small.length
-        assert small.length <= 1.5 * least, (length, small.length, least)
+    longest = max(failing)  # the hardest to shrink
+    small = Shrinking(as_schedule(warm, failing[longest])).smallest()
+    assert longest > small.length
+    assert small.length <= 1.5 * least, (longest, small.length, least)
 
 
 @pytest.mark.slow

@@ -141,7 +141,7 @@ def test_queries_of_few_rows_are_not_compiled_what_reads_many_is() -> None:
     assert {MODES[name] for name in aggregations().keys() - compiled} == {"NO_CODEGEN"}
 
 
-@pytest.mark.parametrize("name", ["leader_changes", "partition_health", "stale_metadata"])
+@pytest.mark.parametrize("name", ["leader_changes", "stale_metadata"])
 def test_a_table_is_the_same_where_nothing_is_shared(
     name: str, spark: SparkSession, both: tuple[Path, Analysis]
 ) -> None:
