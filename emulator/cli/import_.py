@@ -2,44 +2,74 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from pathlib import Path
 from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from rich.console import Console
 
+from emulator.cli.parts.findings import clock_of, diagnosis_lines
 from emulator.cli.parts.options import print_json
-from emulator.forensics.imported import Imported, import_folder
+from emulator.forensics.imported import Imported, import_folders
+from emulator.forensics.layouts import layout_of
+from emulator.forensics.log_files import ReadOptions
+from emulator.scenario.errors import UserError
 
 SHOWN_PATTERNS = 5
 
 
 def command(
-    folder: Annotated[
-        Path,
+    folders: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="DIR", help="Directory of logs, plain or gzipped, in any subdirectories."
+            metavar="DIR", help="Directories of logs, plain or gzipped, in any subdirectories."
         ),
     ],
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Write the run to DIR/import/TIME-0x0.")
     ] = Path("runs"),
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="The log4j pattern of the logs, such as '%d %p %m (%c)%n', where it is not found.",
+        ),
+    ] = None,
+    time_zone: Annotated[
+        str,
+        typer.Option(metavar="ZONE", help="Zone of times without one, such as Europe/Vienna."),
+    ] = "UTC",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print import.json: what was read.")
     ] = False,
 ) -> None:
     """Make a run from the logs of a real Kafka cluster.
 
-    Reads state-change.log*, controller.log* and server.log* of each broker (rotated, gzipped, in
-    the default patterns of Kafka 0.8.2 to 3.9) and ZooKeeper's transaction logs (log.*). Each
-    file's broker is identified from its contents. Clock skew is corrected by causality: nothing
-    arrives before it was sent. Unreadable lines are counted, and missing logs are named.
+    Reads state-change.log*, controller.log* and server.log* of each broker (Kafka 0.8.2 to 3.9,
+    rotated, gzipped) or the output of its container, and ZooKeeper's transaction logs (log.*).
+    The layout of each file is found by trying: log4j patterns of Kafka, Confluent and Strimzi,
+    JSON, and these in syslog, journald, Docker's and Kubernetes' envelopes. Each file's broker is
+    identified from its contents. Clock skew is corrected by causality: nothing arrives before it
+    was sent. Unreadable lines are counted, and missing logs are named. The last lines name the
+    known hazards whose pattern is in the logs.
 
     \b
       isr import /var/log/kafka
+      isr import day-1 day-2 --time-zone Europe/Vienna
       isr report latest
     """
-    result = import_folder(folder, out)
+    try:
+        zone = ZoneInfo(time_zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        raise UserError(
+            f"--time-zone {time_zone}: no such time zone (such as UTC or Europe/Vienna)"
+        ) from None
+    options = ReadOptions(
+        UTC if time_zone == "UTC" else zone, layout_of(layout) if layout is not None else None
+    )
+    result = import_folders(folders, out, options)
     imported, run = result.imported, result.performed.directory
     if as_json:
         print_json(imported)
@@ -50,7 +80,8 @@ def command(
         console.print(
             f"broker {broker:<4} Kafka {about.version or '?'}: {len(about.files)} files,"
             f" {about.lines:,} lines: {about.understood:,} understood, {not_understood:,} not,"
-            f" {sum(about.left_out.values()):,} of loggers unrelated to replication"
+            f" {sum(about.left_out.values()):,} of loggers unrelated to replication;"
+            f" layout: {', '.join(about.layouts) or '?'}"
         )
     console.print(f"zookeeper   {imported.transactions:,} transactions")
     for line in clock_lines(imported):
@@ -68,7 +99,10 @@ def command(
     for what in imported.unknown:
         console.print(f"unknown     {what}")
     events = len(result.performed.events)
-    console.print(f"events      {events:,}\nrun         {run}\nnext        isr report {run}")
+    console.print(f"events      {events:,}\nrun         {run}\nnext        isr report {run}\n")
+    clock = clock_of((), imported)
+    for line in diagnosis_lines(result.findings, clock, imported):
+        console.print(line, markup=False)
 
 
 def clock_lines(imported: Imported) -> list[str]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -12,17 +11,16 @@ import typer
 from rich.console import Console
 
 from emulator.cli.import_ import clock_lines
+from emulator.cli.parts.findings import Clock, clock_of, diagnosis_lines, span_text
 from emulator.cli.parts.options import RunArgument, print_json
 from emulator.cli.show import write_page
 from emulator.forensics.findings import Findings, Stale, Stuck, find
 from emulator.forensics.imported import Imported, read_import
 from emulator.runs.run_directory import find_run
-from emulator.trace.events import ActionApplied, AnyEvent
 from emulator.view.report_page import Diagnosis, ReportPage, Section, render_report
 from emulator.view.stored import StoredRun, open_run
 
 SHOWN = 200
-Clock = Callable[[int], str]
 
 
 def command(
@@ -51,8 +49,8 @@ def command(
     directory = find_run(run)
     stored = open_run(directory)
     imported = read_import(directory)
-    findings = find(stored.events)
-    clock = _clock(stored.events, imported)
+    findings = find(stored.events, imported.coverage if imported is not None else None)
+    clock = clock_of(stored.events, imported)
     timeline = findings.timeline if whole else findings.timeline[-SHOWN:]
     left_out = len(findings.timeline) - len(timeline)
     # Where an imported run comes from, and what is therefore not known.
@@ -75,25 +73,13 @@ def command(
         lines = [*origin, "", heading]
         lines += [f"  {clock(one.t_us)}  {one.what:<10}  {one.text}" for one in timeline]
         for title, items in _sections(findings, clock):
-            lines += ["", title if items else f"{title}: none", *items]
+            lines += ["", title, *items]
+        lines += ["", "diagnosis"]
+        lines += [f"  {line}" for line in diagnosis_lines(findings, clock, imported)]
         console = Console(highlight=False, soft_wrap=True)
         for line in lines:
             console.print(line, markup=False)
     raise typer.Exit(1 if findings.diagnoses else 0)
-
-
-def _clock(events: list[AnyEvent], imported: Imported | None) -> Clock:
-    """Time of day where it is known."""
-    if imported is not None:
-        began = dt.datetime.fromtimestamp(imported.began_ms / 1000, dt.UTC)
-
-        def of_day(t_us: int) -> str:
-            at = began + dt.timedelta(microseconds=t_us)
-            return at.strftime("%H:%M:%S.") + f"{at.microsecond // 1000:03}"
-
-        return of_day
-    up_us = next((it.t for it in events if isinstance(it, ActionApplied) and it.do == "up"), 0)
-    return lambda t_us: f"{(t_us - up_us) / 1e6:.3f} s"
 
 
 def _page(
@@ -111,7 +97,10 @@ def _page(
         about=[" ".join(line.split()) for line in origin],
         diagnoses=[
             Diagnosis(
-                one.name, _span(one.from_us, one.to_us, clock), f"{one.seen}; {one.ended}", one.cure
+                one.name,
+                span_text(one.from_us, one.to_us, clock),
+                f"{one.seen}; {one.ended}",
+                one.cure,
             )
             for one in findings.diagnoses
         ],
@@ -144,37 +133,29 @@ def _page(
 def _sections(findings: Findings, clock: Clock) -> Iterator[tuple[str, list[str]]]:
     """What stands below the time line: a title, and its lines."""
     cells = [_stale_cells(one, clock) for one in findings.stale]
-    yield (
-        "stale metadata, 1 s and longer",
-        [
-            f"  broker {broker} showed {shown} of {partition} {when}; ZooKeeper had {newest}"
-            for broker, partition, shown, newest, when in cells
-        ],
-    )
-    yield (
-        "at the end",
-        [
-            f"  {one.partition}: {_lacks(one)}, leader {one.leader}, since {clock(one.since_us)}"
-            for one in findings.stuck
-        ],
-    )
-    yield (
-        "diagnosis",
-        [
-            f"  {one.name}  {_span(one.from_us, one.to_us, clock)}: {one.seen}; {one.ended}\n"
-            f"  cure: {one.cure}"
-            for one in findings.diagnoses
-        ],
-    )
+    items = [
+        f"  broker {broker} showed {shown} of {partition} {when}; ZooKeeper had {newest}"
+        for broker, partition, shown, newest, when in cells
+    ]
+    stale_known = findings.states_known and findings.metadata_known
+    yield f"stale metadata, 1 s and longer{_nothing(items, stale_known)}", items
+    items = [
+        f"  {one.partition}: {_lacks(one)}, leader {one.leader}, since {clock(one.since_us)}"
+        for one in findings.stuck
+    ]
+    yield f"at the end{_nothing(items, findings.states_known)}", items
 
 
-def _span(from_us: int, to_us: int | None, clock: Clock) -> str:
-    return f"from {clock(from_us)} to {'the end' if to_us is None else clock(to_us)}"
+def _nothing(items: list[str], is_known: bool) -> str:
+    """None is said only where something could have been seen."""
+    if items:
+        return ""
+    return ": none" if is_known else ": unknown (the trace does not tell of it)"
 
 
 def _stale_cells(one: Stale, clock: Clock) -> tuple[str, str, str, str, str]:
     lasted = "" if one.to_us is None else f" ({(one.to_us - one.from_us) / 1e6:.1f} s)"
-    when = _span(one.from_us, one.to_us, clock) + lasted
+    when = span_text(one.from_us, one.to_us, clock) + lasted
     shown = "nothing" if one.shown < 0 else f"v{one.shown}"
     return (str(one.broker), str(one.partition), shown, f"v{one.newest}", when)
 

@@ -15,7 +15,7 @@ from functools import cache
 import msgspec
 
 from emulator.forensics.causes import Causes
-from emulator.forensics.log_files import Line
+from emulator.forensics.layouts import Line
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import PartitionState, TopicPartition
@@ -88,20 +88,26 @@ class Account:
         self.broker, self.causes = broker, causes
         self.clock = f"broker-{broker}"
         self.events: list[AnyEvent] = []
+        self.places: list[tuple[int, int]] = []
+        """Of each event: the file (its number) and the row of its line."""
         self.not_understood: Counter[str] = Counter()
         self.other_loggers: Counter[str] = Counter()
         self.understood = 0
+        self.levels: set[tuple[str, str]] = set()
+        """Which loggers wrote, and at which levels."""
         self.partitions: dict[TopicPartition, Known] = {}
         self.controller_epoch = -1
         self.version = ""
         self.metadata: _Metadata | None = None
         self.registered = False
         self.creating_ms = 0
+        self.place = (0, 0)
         self.at_ms = 0
         """When the line that is read was written, by the broker's own clock."""
 
-    def read(self, line: Line) -> None:
-        self.at_ms = line.at_ms
+    def read(self, line: Line, file: int = 0) -> None:
+        self.at_ms, self.place = line.at_ms, (file, line.row)
+        self.levels.add((line.logger, line.level))
         sentences = _sentences_of(line.logger)
         for one in sentences:
             match = one.pattern.search(line.text)
@@ -125,6 +131,7 @@ class Account:
     ) -> None:
         """Note an event of this broker, at this moment where `at_ms` names no other."""
         t = (self.at_ms if at_ms is None else at_ms) * 1000
+        self.places.append(self.place)
         self.events.append(kind(seq=0, t=t, broker=self.broker, thread="", cause=-1, **values))
 
     def of(self, partition: TopicPartition) -> Known:
@@ -144,7 +151,7 @@ class Account:
             self.end_of_metadata()
         if self.metadata is None:
             self.metadata = _Metadata(request)
-        self.metadata.at_ms = self.at_ms
+        self.metadata.at_ms, self.metadata.place = self.at_ms, self.place
         return self.metadata
 
     def end_of_metadata(self) -> None:
@@ -153,6 +160,7 @@ class Account:
         if metadata is None:
             return
         sender, epoch, _ = metadata.request
+        here, self.place = self.place, metadata.place
         self.emit(
             e.MetadataCacheUpdated,
             metadata.at_ms,
@@ -162,6 +170,7 @@ class Account:
             states=tuple(metadata.states),
             removed=tuple(metadata.removed),
         )
+        self.place = here
 
 
 class _Metadata(msgspec.Struct):
@@ -169,6 +178,7 @@ class _Metadata(msgspec.Struct):
 
     request: tuple[int, int, int]
     at_ms: int = 0
+    place: tuple[int, int] = (0, 0)
     states: list[PartitionState] = []
     removed: list[TopicPartition] = []
 

@@ -75,5 +75,7 @@ known(
     r"completed preferred replica leader election",
     r"has been elected as the controller|Creating FeatureZNode|Processing automatic preferred",
     r"was elected as controller instead of broker|All (shutting down brokers|leaders)|Live brokers",
+    r"Delete topics? (listener|callback)|Starting topic deletion|Handling deletion for topics",
+    r"Deletion (of topic|successfully completed|for replicas)",
     r"fails to send (a )?request|shutdownInitiated latch|Ignoring AlterIsr due to stale",
 )

@@ -6,11 +6,11 @@ other. It must not know what was done to the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from emulator.forensics.diagnoses.base import Diagnosed, diagnose, hear
+from emulator.forensics.diagnoses.base import Coverage, Diagnosed, Diagnoses
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
@@ -55,35 +55,45 @@ class Stuck(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All that a report says of a trace."""
+    """All that a report says of a trace. `states_known`, `metadata_known`: the trace tells of
+    versions of partitions' states, and of what brokers showed; without them nothing is known of
+    what was stuck, or stale."""
 
     timeline: list[Moment]
     stale: list[Stale]
     stuck: list[Stuck]
     diagnoses: list[Diagnosed]
     end_us: int
+    states_known: bool = True
+    metadata_known: bool = True
 
 
-def find(events: Sequence[AnyEvent]) -> Findings:
-    line, state = _TimeLine(), TraceState()
+def find(events: Iterable[AnyEvent], coverage: Coverage | None = None) -> Findings:
+    line, state = _TimeLine(), TraceState(level_histories=False)
+    diagnoses = Diagnoses(state, coverage)
     state.partitions.listen(line.written)
     hear_line = Dispatch([line])
     for event in events:
         state(event)
         hear_line(event)
+        diagnoses(event)
     return Findings(
         timeline=line.moments,
         stale=sorted(_stale(state), key=lambda one: (one.from_us, one.broker, one.partition)),
         stuck=list(_stuck(state.partitions)),
-        diagnoses=diagnose(events),
+        diagnoses=diagnoses.finish(),
         end_us=state.clock.now_us,
+        states_known=any(one.states for one in state.partitions.all.values()),
+        metadata_known=bool(state.metadata.history),
     )
 
 
-def isr_history(events: Sequence[AnyEvent]) -> dict[TopicPartition, list[tuple[int, ...]]]:
+def isr_history(events: Iterable[AnyEvent]) -> dict[TopicPartition, list[tuple[int, ...]]]:
     """The ISRs of each partition, in order."""
     partitions = Partitions()
-    hear(events, partitions)
+    hear = Dispatch([partitions])
+    for event in events:
+        hear(event)
     return {name: one.isr_history for name, one in partitions.all.items() if one.states}
 
 

@@ -7,15 +7,22 @@ not know what a line means.
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
 
+from emulator.forensics.account import Account
 from emulator.forensics.assemble import BROKER_LOGS, Source, add_moments, applied, assemble, owners
 from emulator.forensics.clocks import ZOOKEEPER, Clocks, estimate
-from emulator.forensics.reading import Reading, read_folder
+from emulator.forensics.diagnoses.base import Coverage, diagnoses, name_of
+from emulator.forensics.findings import Findings, find
+from emulator.forensics.log_files import CONTROLLER, KINDS, SERVER, STATE_CHANGE, ReadOptions
+from emulator.forensics.reading import Reading, kind_of, read_folders
 from emulator.forensics.record import profile_of
 from emulator.forensics.requested_states import requested_states
 from emulator.runs.play import Outcome
@@ -36,6 +43,7 @@ IMPORT = "import.json"
 NAME = "import"
 TAKEN_FOR = "2.6"
 """Where no log says which version ran."""
+EVIDENCE_WIDTH = 300
 _MAGIC = b"ZKLG"
 
 
@@ -45,11 +53,14 @@ class BrokerImport(msgspec.Struct):
 
     version: str
     files: list[str]
+    layouts: list[str]
     lines: int
     understood: int
     missing: list[str]
     left_out: dict[str, int]
     not_understood: dict[str, int]
+    has_states: bool = True
+    """Its state-change.log says what is in control requests (TRACE)."""
 
 
 class Imported(msgspec.Struct):
@@ -63,23 +74,33 @@ class Imported(msgspec.Struct):
     transactions: int
     unread: dict[str, int]
     unknown: list[str]
+    coverage: Coverage = Coverage()
+    absent: list[int] = []
+    """Brokers that others name, and none of whose logs is here."""
+    evidence: dict[int, str] = {}
+    """The log line, with file and row, of each event that a diagnosis rests on."""
 
 
 _IMPORTED = msgspec.json.Decoder(Imported)
 
 
 class Result(msgspec.Struct, frozen=True):
-    """Where it is kept, and what it is."""
+    """Where it is kept, what it is, and what it shows."""
 
     performed: Played
     imported: Imported
+    findings: Findings
 
 
-def import_folder(folder: Path, base: Path) -> Result:
+def import_folders(
+    folders: Sequence[Path], base: Path, options: ReadOptions | None = None
+) -> Result:
     """Raises UserError where there is nothing to import."""
-    reading = read_folder(folder)
+    reading = read_folders(folders, options)
     unread: Counter[str] = Counter()
-    entries = _transactions(folder, unread)
+    entries = _transactions(folders, unread)
+    folder = Path(os.path.commonpath([one.absolute() for one in folders]))
+    folder = folders[0] if len(folders) == 1 else folder
     sources, clocks = _sources(reading, entries)
     events = [event for source in sources for event in source.events]
     if not events:
@@ -88,19 +109,21 @@ def import_folder(folder: Path, base: Path) -> Result:
     trace = assemble(sources, began_us)
     for file in reading.files:
         for what, count in file.unread.items():
-            unread[f"{file.path.relative_to(folder)}: {what}"] += count
+            unread[f"{_below(folder, file.path)}: {what}"] += count
     missing = reading.missing()
     brokers: dict[int, BrokerImport] = {}
     for broker, account in reading.accounts.items():
         own = [file for file in reading.files if file.broker == broker]
         brokers[broker] = BrokerImport(
             version=account.version,
-            files=[str(file.path.relative_to(folder)) for file in own],
+            files=[_below(folder, file.path) for file in own],
+            layouts=sorted({file.format.name for file in own if file.format is not None}),
             lines=sum(reading.lines[str(file.path)] for file in own),
             understood=account.understood,
             missing=missing.get(broker, []),
             left_out=dict(account.other_loggers.most_common()),
             not_understood=dict(account.not_understood.most_common()),
+            has_states=broker not in reading.without_states,
         )
     imported = Imported(
         folder=str(folder),
@@ -110,6 +133,11 @@ def import_folder(folder: Path, base: Path) -> Result:
         transactions=len(entries),
         unread=dict(unread.most_common()),
         unknown=list(_unknown(reading, entries, clocks)),
+        absent=_mentioned_brokers(reading, entries),
+        coverage=Coverage(
+            reading.ended_ms * 1000 - began_us,
+            tuple((a * 1000 - began_us, b * 1000 - began_us) for a, b in reading.silences()),
+        ),
     )
     request = Request(
         scenario=_scenario(imported),
@@ -122,9 +150,58 @@ def import_folder(folder: Path, base: Path) -> Result:
         written.begin()
         for event in trace:
             written.sink.append(event)
-        (written.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
         played = written.finish(Outcome(trace[-1].t, 0, 0, interrupted=False))
-    return Result(played, imported)
+        findings = find(trace, imported.coverage)
+        facts = {fact for case in findings.diagnoses for fact in case.facts}
+        imported.evidence = _evidence(reading, [trace[seq] for seq in sorted(facts)], imported)
+        (written.directory.path / IMPORT).write_bytes(pretty(msgspec.to_builtins(imported)))
+    return Result(played, imported, findings)
+
+
+def _evidence(reading: Reading, facts: Sequence[AnyEvent], imported: Imported) -> dict[int, str]:
+    """The lines of these events. ZooKeeper's transactions have none, nor what follows from them."""
+    places: dict[int, tuple[int, int]] = {}
+    for broker, account in reading.accounts.items():
+        later_us = imported.began_ms * 1000 + imported.clocks.correction_ms(account.clock) * 1000
+        mine = {(one.t + later_us, type(one)): one.seq for one in facts if one.broker == broker}
+        for event, place in zip(account.events, account.places, strict=True) if mine else ():
+            seq = mine.get((event.t, type(event)))
+            if seq is not None:
+                places.setdefault(seq, place)
+    lines: dict[int, str] = {}
+    for number in {file for file, _ in places.values()}:
+        file = reading.files[number]
+        rows = {row: seq for seq, (of, row) in places.items() if of == number}
+        last = max(rows)
+        for row, text in enumerate(itertools.islice(file.rows(), last), 1):
+            if row in rows:
+                name = _below(Path(imported.folder), file.path)
+                lines[rows[row]] = f"{name}:{row}: {text[:EVIDENCE_WIDTH]}"
+    return dict(sorted(lines.items()))
+
+
+def not_judged(imported: Imported) -> dict[str, list[str]]:
+    """The hazards that could not be judged for every broker, by what is missing for that."""
+    absent = {kind for one in imported.brokers.values() for kind in one.missing}
+    absent |= {ZOOKEEPER} if not imported.transactions else set()
+    absent |= set(KINDS) if imported.absent else set()
+    if not all(one.has_states for one in imported.brokers.values()):
+        absent.add(STATE_CHANGE)
+    by_source: dict[str, list[str]] = {}
+    for diagnosis in diagnoses():
+        for source in diagnosis.needs:
+            if source in absent:
+                by_source.setdefault(_NEEDED[source], []).append(name_of(diagnosis))
+                break
+    return by_source
+
+
+_NEEDED = {
+    STATE_CHANGE: "a broker's state-change.log is missing, or not at TRACE",
+    CONTROLLER: "a broker's controller.log is missing",
+    SERVER: "a broker's server.log is missing",
+    ZOOKEEPER: "ZooKeeper's transaction log is missing",
+}
 
 
 def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Clocks]:
@@ -152,10 +229,15 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
     return sources, clocks
 
 
-def _transactions(folder: Path, unread: Counter[str]) -> list[Entry]:
+def _below(folder: Path, path: Path) -> str:
+    """The path as short as it can be."""
+    return os.path.relpath(path, folder)
+
+
+def _transactions(folders: Sequence[Path], unread: Counter[str]) -> list[Entry]:
     """Of all files that are ZooKeeper's, by zxid; each zxid once."""
     by_zxid: dict[int, Entry] = {}
-    for path in sorted(p for p in folder.rglob("log.*") if p.is_file()):
+    for path in sorted(p for one in folders for p in one.rglob("log.*") if p.is_file()):
         with path.open("rb") as file:
             if file.read(4) != _MAGIC:
                 continue
@@ -179,13 +261,17 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
             "no ZooKeeper transaction log: unknown who wrote each state, and which states no broker"
             " logged"
         )
+        if any(_names_no_version(account) for account in reading.accounts.values()):
+            yield (
+                "requests name no versions of states (Kafka up to 0.8.2): states, what was stuck,"
+                " and stale metadata are unknown; ZooKeeper's transaction log has them"
+            )
     for broker, kinds in reading.missing().items():
         for kind in kinds:
             yield f"broker {broker} has no {kind}.log: {_MEANS[kind]}"
     for broker in _mentioned_brokers(reading, entries):
         yield f"broker {broker} is named by others, but none of its logs is present"
-    for file in reading.orphans:
-        yield f"{file.name}: no line names its broker; skipped"
+    yield from _not_read(reading)
     if clocks.contradiction:
         yield f"clocks: {clocks.contradiction}; none was corrected"
     for one in clocks.ahead:
@@ -193,6 +279,40 @@ def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator
             yield f"nothing ties the clock of {one.clock} to the others: not corrected"
         elif not one.is_bounded:
             yield f"the clock of {one.clock} is bounded on one side only: correction approximate"
+
+
+def _names_no_version(account: Account) -> bool:
+    states = [it.state for it in account.events if isinstance(it, e.LeaderAndIsr)]
+    return bool(states) and all(state.zk_version < 0 for state in states)
+
+
+def _not_read(reading: Reading) -> Iterator[str]:
+    """What files hold and nobody could read, where it would have told something."""
+    for broker in reading.without_states:
+        yield (
+            f"broker {broker} logs state changes without TRACE: the states in control requests are"
+            " unknown (log4j.logger.state.change.logger=TRACE)"
+        )
+    for broker, account in reading.accounts.items():
+        by_logger: Counter[str] = Counter()
+        for pattern, count in account.not_understood.items():
+            by_logger[pattern.partition(": ")[0]] += count
+        for logger, count in by_logger.items():
+            yield (
+                f"broker {broker}: {count:,} line{'s'[: count > 1]} of {logger} not understood:"
+                f" {_MEANS[kind_of(logger)]} where they tell of it"
+            )
+    for from_ms, to_ms in reading.silences():
+        began, ended = (datetime.fromtimestamp(ms / 1000, UTC) for ms in (from_ms, to_ms))
+        yield (
+            f"no log has a line from {began:%Y-%m-%d %H:%M} to {ended:%Y-%m-%d %H:%M} UTC: what"
+            " happened then is unknown"
+        )
+    for file in reading.files:
+        if file.format is None:
+            yield f"{file.path}: in no known layout, skipped; it begins {file.first_row[:80]!r}"
+        elif file.broker is None:
+            yield f"{file.path}: no line names its broker; skipped"
 
 
 _MEANS = {

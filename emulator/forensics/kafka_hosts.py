@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.forensics.reading import read_folder
+from emulator.forensics.reading import read_folders
 from emulator.forensics.record import profile_of
 from emulator.scenario.errors import UserError
 from emulator.trace import events as e
@@ -19,7 +19,7 @@ from emulator.trace.events import AnyEvent
 def read_kafka_host(folder: Path, broker: int) -> list[AnyEvent]:
     """In order; none where it did not get as far as its first line."""
     try:
-        account = read_folder(folder).accounts.get(broker)
+        account = read_folders([folder]).accounts.get(broker)
     except UserError:
         return []
     if account is None:

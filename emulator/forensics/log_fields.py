@@ -7,6 +7,7 @@ partitionEpoch. Plain functions of text.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from emulator.trace.values import PartitionState, TopicPartition
 
@@ -40,9 +41,11 @@ def parse_partition(text: str) -> TopicPartition:
     return TopicPartition(match[1], int(match[2]))
 
 
+@lru_cache(maxsize=1 << 16)
 def parse_state(text: str, partition: TopicPartition | None = None) -> PartitionState:
     """A partition's entry of LeaderAndIsr or UpdateMetadata; the partition is in it from 2.4 on.
-    What the version does not print is -1, or empty."""
+    What the version does not print is -1, or empty. A controller sends each state to every broker:
+    one object for all of them."""
     values = fields(text)
     if "topicname" in values:
         partition = TopicPartition(values["topicname"].strip("'"), int(values["partitionindex"]))

@@ -1,34 +1,33 @@
-"""Lines of Kafka's log files: found in a folder, unpacked, put together, in order of writing.
+"""Kafka's log files: found in folders, unpacked, put together, in order of writing.
 
-Owns the default pattern of log4j (`[%d] %p %m (%c)%n`, 0.8.2 to 3.9), names of rotated files, and
-which broker each file belongs to. A line that does not begin with a time continues the one before
-(a stack trace). Nothing is dropped silently: unreadable lines are counted. What a file may take of
-memory and time is bounded, whatever it unpacks to. It must not know what lines mean.
+Owns names of rotated files, and which broker each file belongs to. A file's layout is found by
+trying, so a file may have any name; the names of Kafka's own say which of its logs it is. A row
+that begins no entry continues the one before (a stack trace). Nothing is dropped silently:
+unreadable lines are counted. What a file may take of memory and time is bounded, whatever it
+unpacks to. It must not know what lines mean.
 """
 
 from __future__ import annotations
 
-import calendar
 import gzip
 import re
-import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from datetime import UTC, datetime, tzinfo
+from itertools import islice
 from pathlib import Path
 
 import msgspec
 
+from emulator.forensics.layouts import ENVELOPES, LAYOUTS, Format, Layout, Line, Settings, choose
 from emulator.scenario.errors import UserError
 
-KINDS = ("state-change", "controller", "server")
+STATE_CHANGE, CONTROLLER, SERVER = KINDS = ("state-change", "controller", "server")
+MIXED = ""
+"""The kind of a file that may hold all of them: a container has one output."""
 _FILE = re.compile(r"(?P<prefix>.*?)(?P<kind>state-change|controller|server)\.log(?P<rest>[\w.-]*)")
-_LINE = re.compile(
-    r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[,.](\d{3})\] (TRACE|DEBUG|INFO|WARN|ERROR|FATAL) "
-)
-_LOGGER = re.compile(r"^(.*) \(([\w.$-]+)\)$", re.DOTALL)
 _OWNER = (
     re.compile(r"\[(?:Broker|KafkaServer|Controller) id=(\d{1,10})\b"),
     re.compile(r"\bbroker\.id = (\d{1,10})\b"),
@@ -36,11 +35,9 @@ _OWNER = (
         r"\[Partition \S+ broker=(\d{1,10})\]|^\[?(?:Kafka Server|Broker|Controller) (\d{1,10})\b"
     ),
 )
+_OF_KAFKA = ("kafka.", "state.change.logger", "org.apache.kafka.")
 LINE_BYTES = 64 * 1024
 """Of a longer line only the beginning is read."""
-
-ENTRY_ROWS = 1000
-"""Of an entry: a line and what continues it."""
 
 RATIO, UNPACKED_BYTES = 200, 8 << 30
 """A gzipped log is about 20 times as long when it is unpacked, and 1,000 times is what gzip can do:
@@ -53,25 +50,29 @@ OTHER_COMPRESSION = frozenset({".xz", ".lzma", ".bz2", ".zip", ".zst", ".lz4", "
 
 _SAMPLE = 20_000
 """Lines read to identify the file's broker."""
+_LOG_SUFFIXES = frozenset({".log", ".gz", ".out", ".txt", ".json"})
+"""Of a file that a user takes for a log, whatever it is named."""
+_TRIED_ROWS = 400
+"""Rows read to find the file's layout."""
 
 
-class Line(msgspec.Struct, frozen=True, gc=False):
-    """One entry of a log: wall clock in milliseconds (as its broker's clock had it, taken for
-    UTC)."""
+class ReadOptions(msgspec.Struct, frozen=True):
+    """What a user says of logs: the time zone of times without one, and a layout to try first."""
 
-    at_ms: int
-    level: str
-    text: str
-    logger: str
+    zone: tzinfo = UTC
+    layout: Layout | None = None
 
 
 @dataclass
 class LogFile:
-    """One file, plain or gzipped; `broker` is its owner, once known."""
+    """One file, plain or gzipped; `broker` is its owner, once known. `format` None: no entry of it
+    is in a known layout."""
 
     path: Path
     kind: str
     group: str
+    format: Format | None = None
+    first_row: str = ""
     broker: int | None = None
     unread: Counter[str] = field(default_factory=Counter)
 
@@ -80,25 +81,19 @@ class LogFile:
         return self.path.name
 
     def lines(self) -> Iterator[Line]:
-        """Its entries; lines before the first that begins with a time are counted as unread."""
-        rows: list[str] = []
+        """Its entries; rows before the first entry are counted as unread."""
+        if self.format is not None:
+            yield from self.format.entries(self.rows(), self.unread)
+
+    def rows(self) -> Iterator[str]:
+        """Rows as text; what a damaged file holds up to the damage."""
         try:
-            for raw in self._rows():
-                row = raw.rstrip(b"\r\n").decode("utf-8", "replace")
-                if _LINE.match(row):
-                    yield from self._entry(rows)
-                    rows = [row]
-                elif len(rows) >= ENTRY_ROWS:
-                    self.unread[f"behind line {ENTRY_ROWS:,} of an entry"] += 1
-                elif rows:
-                    rows.append(row)
-                elif row.strip():
-                    self.unread["before the first entry of a file"] += 1
+            for raw in self._raw_rows():
+                yield raw.rstrip(b"\r\n").decode("utf-8", "replace")
         except (EOFError, zlib.error, gzip.BadGzipFile):
             self.unread["the gzipped file is cut off"] += 1
-        yield from self._entry(rows, last=True)
 
-    def _rows(self) -> Iterator[bytes]:
+    def _raw_rows(self) -> Iterator[bytes]:
         """Lines as they lie in the file, unpacked; of long ones the first 64 KB. UserError for a
         file that unpacks to too much."""
         gzipped = self.path.suffix == ".gz"
@@ -120,57 +115,79 @@ class LogFile:
                     self.unread["the rest of a line of more than 64 KB"] += 1
                 is_rest = not is_whole
 
-    def _entry(self, rows: list[str], *, last: bool = False) -> Iterator[Line]:
-        """A logger's name ends the message; a stack trace may follow."""
-        if not rows:
-            return
-        head = _LINE.match(rows[0])
-        assert head is not None
-        text = ""
-        for number, row in enumerate(rows):
-            text = f"{text}\n{row}" if number else row[head.end() :]
-            if len(text) > 4 * LINE_BYTES:
-                break
-            # The name is the end of a row: a long message is looked at once.
-            if row.endswith(")") and (message := _LOGGER.match(text)):
-                try:
-                    at_ms = _seconds(head[1]) * 1000 + int(head[2])
-                except ValueError:
-                    self.unread["a time that cannot be"] += 1
-                    return
-                yield Line(at_ms, head[3], message[1], message[2].rstrip("$"))
-                return
-        self.unread["cut in the middle" if last else "no logger at its end"] += 1
 
-
-@lru_cache(maxsize=4096)
-def _seconds(text: str) -> int:
-    return calendar.timegm(time.strptime(text, "%Y-%m-%d %H:%M:%S"))
-
-
-def find_logs(folder: Path) -> list[LogFile]:
-    """All of Kafka's log files below a folder, each with its broker. Raises UserError."""
-    if not folder.exists():
-        raise UserError(f"{folder}: no such folder")
-    if not folder.is_dir():
-        raise UserError(f"{folder} is a file: give the folder that holds each broker's logs")
-    files = []
-    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
-        name = _FILE.fullmatch(path.name)
-        if name and path.suffix in OTHER_COMPRESSION:
-            raise UserError(f"{path}: compressed; unpack it first (only .gz is read)")
-        if name:
-            group = f"{path.parent.relative_to(folder)}/{name['prefix']}"
-            files.append(LogFile(path, name["kind"], group))
+def find_logs(folders: Sequence[Path], options: ReadOptions | None = None) -> list[LogFile]:
+    """All of Kafka's log files below these folders, each with its broker. Raises UserError."""
+    options = options or ReadOptions()
+    files: list[LogFile] = []
+    refused: list[LogFile] = []
+    for folder in folders:
+        if not folder.exists():
+            raise UserError(f"{folder}: no such folder")
+        if not folder.is_dir():
+            raise UserError(f"{folder} is a file: give the folder that holds each broker's logs")
+        paths = sorted(p for p in folder.rglob("*") if p.is_file())
+        # Beside Kafka's own files, or above them, another one repeats them: kafkaServer.out.
+        named = {above for path in paths if _FILE.fullmatch(path.name) for above in path.parents}
+        for path in paths:
+            name = _FILE.fullmatch(path.name)
+            if name is None and path.parent in named:
+                continue
+            if name and path.suffix in OTHER_COMPRESSION:
+                raise UserError(f"{path}: compressed; unpack it first (only .gz is read)")
+            # A folder may hold several brokers' logs, if each has its own prefix.
+            group = f"{path.parent}/{name['prefix'] if name else path.name}"
+            file = LogFile(path, name["kind"] if name else MIXED, group)
+            _find_format(file, options)
+            if name or file.format is not None:
+                files.append(file)
+            elif file.first_row and path.suffix in _LOG_SUFFIXES:
+                refused.append(file)
+    if not files and refused:
+        raise UserError(_refusal(refused))
     if not files:
         raise UserError(
-            f"{folder}: no state-change.log*, controller.log* or server.log* in or below it"
+            f"{', '.join(map(str, folders))}: no log of Kafka's in or below it (state-change.log*,"
+            " controller.log*, server.log*, or a container's output in a known layout)"
         )
     _find_owners(files)
     if not any(file.broker is not None for file in files):
-        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
-        raise UserError(f"{folder}: {files[0].name}{more}: no line is in Kafka's log format")
+        raise UserError(_refusal(files))
     return files
+
+
+def _find_format(file: LogFile, options: ReadOptions) -> None:
+    """A file that is not named as Kafka's has to hold lines of its loggers."""
+    with file.path.open("rb") as start:
+        if b"\0" in start.read(4096) and file.path.suffix != ".gz":
+            return  # ZooKeeper's log, or another binary file
+    year = datetime.fromtimestamp(file.path.stat().st_mtime, options.zone).year
+    rows = list(islice(file.rows(), _TRIED_ROWS))
+    file.first_row = next((row for row in rows if row.strip()), "")
+    settings = Settings(options.zone, year)
+    chosen = choose(rows, settings, options.layout) if options.layout else None
+    chosen = chosen or choose(rows, settings)
+    if chosen is not None and file.kind == MIXED:
+        lines = chosen.entries(iter(rows), {})
+        if not any(line.logger.startswith(_OF_KAFKA) for line in lines):
+            return
+    file.format = chosen
+    file.unread.clear()  # It is read again, and counted then.
+
+
+def _refusal(files: Sequence[LogFile]) -> str:
+    """Why none of these files can be used; one line."""
+    for file in files:
+        if file.format is None:
+            more = f" ({len(files) - 1} more)" if len(files) > 1 else ""
+            tried = ", ".join(layout.name for layout in LAYOUTS)
+            around = ", ".join(envelope.name for envelope in ENVELOPES[1:])
+            return (
+                f"{file.path}{more}: no line is in a known layout; the first is"
+                f" {file.first_row[:120]!r}; tried: {tried}, each also in {around}; give the log4j"
+                " pattern with --layout"
+            )
+    return f"{files[0].path}: no line names its broker, in this file and {len(files) - 1} more"
 
 
 def _find_owners(files: list[LogFile]) -> None:
@@ -185,7 +202,7 @@ def _find_owners(files: list[LogFile]) -> None:
                 votes[int(next(filter(None, match.groups())))] += 1
             if number >= _SAMPLE or votes.total() >= 20:
                 break
-        file.unread.clear()  # It is read again, and counted then.
+        file.unread.clear()
         if votes:
             file.broker = votes.most_common(1)[0][0]
             owners.setdefault(file.group, set()).add(file.broker)

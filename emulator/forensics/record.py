@@ -23,7 +23,7 @@ from emulator.forensics.assemble import (
     applied,
     assemble,
 )
-from emulator.forensics.reading import read_folder
+from emulator.forensics.reading import read_folders
 from emulator.kafka.profiles.base import profiles
 from emulator.runs.play import Outcome
 from emulator.runs.session import Played, Request, WrittenRun
@@ -107,7 +107,8 @@ def settings_of(scenario: Scenario, release: Release) -> Fact:
 def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
     """All that is known of a cluster that is down by now."""
     notes = cluster.notes
-    logs = read_folder(cluster.folder) if any(cluster.folder.glob("broker-*/logs/*.log")) else None
+    folders = sorted({log.parent for log in cluster.folder.glob("broker-*/logs/*.log")})
+    logs = read_folders(folders) if folders else None
     entries = list(read_log(cluster.zookeeper_log)) if cluster.zookeeper_log.is_dir() else []
     transactions = applied(entries, lambda session: notes.sessions.get(session, ""))
     observed = Maker()

@@ -13,16 +13,29 @@ from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 WHY = "named in a request"
+DECIDED = "named in a decision"
 
 
 def requested_states(sources: Iterable[Source]) -> Source:
     """`controller_cache_updated` of the request's sender, for each state of no other source."""
     maker = Maker()
     newest: dict[TopicPartition, int] = {}
+    decisions: dict[tuple[int, TopicPartition], e.IsrUpdateStarted] = {}
     events = sorted((one for source in sources for one in source.events), key=lambda one: one.t)
     for event in events:
         maker.at_us = event.t
         match event:
+            case e.IsrUpdateStarted():
+                decisions[event.broker, event.partition] = event
+            case e.IsrUpdated() if event.zk_version > newest.get(event.partition, -1) + 1:
+                # What the leader had before it decided is in its own words.
+                started = decisions.get((event.broker, event.partition))
+                newest[event.partition] = event.zk_version
+                if started is not None and started.from_isr:
+                    maker.at_us = started.t
+                    version = event.zk_version - 1
+                    before = event.partition, event.broker, event.leader_epoch, started.from_isr
+                    maker.emit(e.ControllerCacheUpdated, event.broker, *before, version, DECIDED)
             case e.IsrUpdated() | e.ControllerCacheUpdated():
                 version = max(event.zk_version, newest.get(event.partition, -1))
                 newest[event.partition] = version

@@ -19,6 +19,7 @@ PARTITION = "kafka.cluster.Partition"
 SERVER = "kafka.server.KafkaServer"
 _HEAD = r"^(?:\[Partition (?P<new>\S+) broker=\d+\]|Partition (?P<old>\[\S+\]) on broker \d+:) "
 _PENDING = r"(?P<pending>Pending(?P<change>Expand|Shrink)Isr)"
+_JOINS = re.compile(r"newInSyncReplicaId=(\d+)")
 _OUT = re.compile(r"brokerId: (\d+), endOffset: (-?\d+)")
 
 
@@ -125,12 +126,14 @@ def _proposed(account: Account, match: re.Match[str]) -> None:
     about = account.of(partition)
     proposed = parse_state(match["state"], partition)
     about.change, about.decided_ms = match["change"].lower(), account.at_ms
+    joins = {int(one) for one in _JOINS.findall(match.string)}
     if about.change == "expand":
         account.emit(
             e.IsrUpdateStarted,
             partition=partition,
             change="expand",
-            from_isr=about.isr,
+            # Without a LeaderAndIsr before it: what it proposes, without who is new.
+            from_isr=about.isr or tuple(one for one in proposed.isr if one not in joins),
             to_isr=proposed.isr,
             hw=-1,
             leo=-1,
@@ -172,7 +175,6 @@ known(
     r"Log loaded for partition",
     r"Recorded (replica|follower)",
     r"Leader \S+ starts at",
-    r"starts at [Ll]eader [Ee]poch",
     r"Follower .* starts at",
     r"Skipp",
     r"Checking if we can expand",
@@ -297,6 +299,65 @@ def _fetcher_started(account: Account, match: re.Match[str]) -> None:
 @sentence("kafka.server.ReplicaFetcherThread", _FETCHER + r"Shutdown completed")
 def _fetcher_stopped(account: Account, match: re.Match[str]) -> None:
     account.emit(e.FetcherStopped, **_fetcher(match))
+
+
+_FETCHED = (
+    # 2.3 to 2.8; 3.0 on; up to 2.2
+    re.compile(
+        r"(?P<partition>[\w.-]+-\d+) -> \(offset=(?P<leo>\d+), leaderEpoch=(?P<epoch>-?\d+)"
+    ),
+    re.compile(
+        r"(?P<partition>[\w.-]+-\d+) -> InitialFetchState\(.*?\),(?P<epoch>-?\d+),(?P<leo>\d+)\)"
+    ),
+    re.compile(
+        r"\[(?P<partition>[\w.-]+-\d+), initOffset (?P<leo>\d+) to broker"
+        r" BrokerEndPoint\((?P<leader>\d+)(?P<epoch>)"
+    ),
+)
+
+
+@sentence(
+    "kafka.server.ReplicaFetcherManager",
+    r"Added fetcher (?:to broker (?P<leader>\d+) )?for partitions (?P<partitions>.*)",
+)
+def _follows(account: Account, match: re.Match[str]) -> None:
+    """What makes a broker a follower is in state-change.log, where there is one."""
+    for pattern in _FETCHED:
+        for one in pattern.finditer(match["partitions"]):
+            partition = parse_partition(one["partition"])
+            about = account.of(partition)
+            if about.requested is None:
+                about.leads, about.leo = False, int(one["leo"])
+                account.emit(
+                    e.BecomesFollower,
+                    partition=partition,
+                    leader=int(match["leader"] or one["leader"]),
+                    leader_epoch=int(one["epoch"] or -1),
+                    leo=about.leo,
+                    hw=-1,
+                )
+
+
+@sentence(
+    PARTITION,
+    _HEAD + r"(?P<name>\S+) starts at [Ll]eader [Ee]poch (?P<epoch>\d+) from offset (?P<leo>\d+)",
+)
+def _leads(account: Account, match: re.Match[str]) -> None:
+    """As `_follows`: 0.11 to 2.5 also say here that it leads."""
+    partition = _partition(match)
+    about = account.of(partition)
+    if about.requested is None:
+        about.leader_epoch, about.leads = int(match["epoch"]), True
+        account.emit(
+            e.BecomesLeader,
+            partition=partition,
+            leader_epoch=about.leader_epoch,
+            leo=int(match["leo"]),
+            hw=-1,
+        )
+
+
+known("kafka.server.ReplicaFetcherManager", r"Removed fetcher|[Ss]hutt?ing down|[Ss]hutdown")
 
 
 @sentence(

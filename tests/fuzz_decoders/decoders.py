@@ -23,7 +23,7 @@ from emulator.analysis.dataset import RunKey, open_dataset, pieces
 from emulator.analysis.errors import BadDataset
 from emulator.analysis.writer import write_run
 from emulator.conformance.recording import BadRecording, read_recording
-from emulator.forensics.imported import Imported, import_folder, read_import
+from emulator.forensics.imported import Imported, import_folders, read_import
 from emulator.kafka.coordinator.group_records import (
     StoredGroup,
     StoredMember,
@@ -439,7 +439,7 @@ def _import_logs(folder: Path) -> object:
     text = (folder / "server.log").read_bytes()
     for name in ("controller.log", "state-change.log"):
         (folder / name).write_bytes(text)
-    return import_folder(folder, folder / "runs")
+    return import_folders([folder], folder / "runs")
 
 
 # -- data ------------------------------------------------------------------------------------------

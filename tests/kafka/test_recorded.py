@@ -21,7 +21,7 @@ from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.player import script_of, simulate
 from emulator.conformance.recording import read_recording
 from emulator.forensics.findings import find, isr_history
-from emulator.forensics.imported import import_folder
+from emulator.forensics.imported import import_folders
 from emulator.view.stored import open_run
 
 pytestmark = pytest.mark.kafka
@@ -103,7 +103,7 @@ def recorded(scenario: str, kafka: str, out: Path) -> Path:
 
 def diagnosed(run: Path, folder: Path) -> set[str]:
     """By `isr import` of the brokers' logs, which tell the same ISR history as the run."""
-    imported = import_folder(run, folder / "imported").performed.events
+    imported = import_folders([run], folder / "imported").performed.events
     assert isr_history(imported) == isr_history(open_run(run).events)
     return {one.name for one in find(imported).diagnoses}
 

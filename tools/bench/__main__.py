@@ -16,6 +16,7 @@ from emulator.analysis.sweep.grid import BATCH_RUNS
 from tools.bench import (
     against_kafka,
     hazards,
+    importing,
     isr_updates,
     large_cluster,
     many_brokers,
@@ -79,6 +80,7 @@ MEASUREMENTS = {
     ),
     "searching": Measurement(searching.pure_figures, lambda: searching.pure_figures(50)),
     "schedules": Measurement(searching.cluster_figures, lambda: searching.cluster_figures(20)),
+    "import": Measurement(importing.import_figures, lambda: importing.import_figures(importing.MB)),
     "hazards": Measurement(hazards.hazard_figures, lambda: hazards.hazard_figures(most=1)),
     "scale": Measurement(against_kafka.figures, against_kafka.tiny_figures),
 }

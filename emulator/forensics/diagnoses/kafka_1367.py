@@ -1,4 +1,4 @@
-"""An ISR change that no broker is notified of.
+"""An ISR change that no broker is notified of (KAFKA-1367).
 
 Owns this pattern: a leader wrote a state, and no broker's metadata shows its ISR although more time
 went by than a notification may take. It works on ISRs: what 0.8 logs has no ZooKeeper version.
@@ -6,12 +6,9 @@ went by than a notification may take. It works on ISRs: what 0.8 logs has no Zoo
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
+from emulator.forensics.diagnoses.base import Diagnosis, written
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
-from emulator.trace.state.partitions import Partition, Partitions, State
+from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 PATIENCE_US = 75_000_000
@@ -22,57 +19,41 @@ class ChangeNotAnnounced(Diagnosis):
     """Up to 0.8 a leader that changes its ISR tells nobody; later a notification was lost. Brokers
     show clients an ISR that is no longer so, until the next election."""
 
+    needs = ("state-change", "server")
     cure = (
         "elect another controller (delete /controller): it sends every broker all states;"
         " fixed in 0.9, where leaders write a notification"
     )
 
-    def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
-        look = _Look()
-        hear(events, look.partitions, look)
-        end_us = events[-1].t if events else 0
-        for name, state in sorted(look.untold.items()):
-            if end_us - state.from_us < PATIENCE_US:
-                continue
-            was, now = (",".join(map(str, isr)) for isr in (look.shown[name], state.isr))
-            yield Diagnosed(
-                name=self.name,
-                broker=state.leader,
-                partitions=(name,),
-                from_us=state.from_us,
-                to_us=None,
-                seen=(
-                    f"leader {state.leader} wrote ISR [{now}] of {name}, and"
-                    f" {(end_us - state.from_us) / 1e6:.0f} s later every broker still shows"
-                    f" [{was}]"
-                ),
-                ended="no broker was notified",
-                cure=self.cure,
-                facts=(state.seq,),
-            )
-
-
-class _Look:
-    """What is shown, and which newest state is not."""
-
-    def __init__(self) -> None:
-        self.partitions = Partitions()
-        self.partitions.listen(self._written)
-        self.shown: dict[TopicPartition, tuple[int, ...]] = {}
-        self.untold: dict[TopicPartition, State] = {}
+    def prepare(self) -> None:
+        self._shown: dict[TopicPartition, tuple[int, ...]] = {}
+        self._last: dict[TopicPartition, State] = {}
+        self.state.partitions.listen(self._written)
 
     def _written(self, partition: Partition, state: State) -> None:
-        self.untold.pop(partition.name, None)
-        known = self.shown.get(partition.name)
+        name, before = partition.name, self._last.get(partition.name)
+        self._last[name] = state
+        if before is not None:
+            self.end(name, written(state), "another state took its place")
+        known = self._shown.get(name)
         if state.by_leader and known is not None and set(known) != set(state.isr):
-            self.untold[partition.name] = state
+            was, now = (",".join(map(str, isr)) for isr in (known, state.isr))
+            self.begin(
+                name,
+                written(state),
+                f"leader {state.leader} wrote ISR [{now}] of {name}, and for more than"
+                f" {PATIENCE_US / 1e6:.0f} s every broker still showed [{was}]",
+                name,
+                patience_us=PATIENCE_US,
+            )
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         for state in event.states:
-            waiting = self.untold.get(state.partition)
-            self.shown[state.partition] = state.isr
-            if waiting is not None and set(state.isr) == set(waiting.isr):
-                del self.untold[state.partition]
+            name = state.partition
+            self._shown[name] = state.isr
+            written = self._last.get(name)
+            if written is not None and set(written.isr) == set(state.isr):
+                self.end(name, event, f"broker {event.broker} was the first to show it")
         for name in event.removed:
-            self.shown.pop(name, None)
-            self.untold.pop(name, None)
+            self._shown.pop(name, None)
+            self.forget(name)

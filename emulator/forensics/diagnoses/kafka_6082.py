@@ -1,4 +1,4 @@
-"""A controller that another has replaced, and that goes on to write.
+"""A controller that another has replaced, and that goes on to write (KAFKA-6082).
 
 Owns this pattern: a state whose deciding controller was elected before the newest one, and that was
 written well after that one's election. It looks at elections and states, at nothing else.
@@ -6,85 +6,59 @@ written well after that one's election. It looks at elections and states, at not
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-
-import msgspec
-
-from emulator.forensics.diagnoses.base import Diagnosed, Diagnosis, hear
+from emulator.forensics.diagnoses.base import Diagnosis, written
 from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
-from emulator.trace.state.partitions import Partition, Partitions, State
-from emulator.trace.values import TopicPartition
+from emulator.trace.state.partitions import Partition, State
 
 SURE_AFTER_US = 100_000
 """Clocks of logs agree within less; a write of the moment of the election may be of before it."""
-
-
-class _Case(msgspec.Struct):
-    """What one controller wrote after it had been replaced."""
-
-    broker: int
-    epoch: int
-    newest: e.ControllerElected
-    writes: list[State]
-    partitions: dict[TopicPartition, None]
 
 
 class ReplacedController(Diagnosis):
     """`/controller` was deleted, or a new session let an old write through: up to 2.0 nothing
     in ZooKeeper says who may write, and the new controller never hears of it."""
 
+    needs = ("controller", "zookeeper")
     cure = (
         "elect another controller (delete /controller): it reads all states again; upgrade"
         " to 2.1, where every write of a controller carries its epoch"
     )
 
-    def cases(self, events: Sequence[AnyEvent]) -> Iterator[Diagnosed]:
-        look = _Look()
-        hear(events, look.partitions, look)
-        for case in look.cases.values():
-            first, last = case.writes[0], case.writes[-1]
-            count = len(case.writes)
-            yield Diagnosed(
-                name=self.name,
-                broker=case.broker,
-                partitions=tuple(sorted(case.partitions)),
-                from_us=case.newest.t,
-                to_us=last.from_us,
-                seen=(
-                    f"broker {case.broker}, controller of epoch {case.epoch}, wrote {count}"
-                    f" state{'s'[: count > 1]} up to {(last.from_us - case.newest.t) / 1e6:.1f} s"
-                    f" after broker {case.newest.broker} was elected with epoch"
-                    f" {case.newest.controller_epoch}"
-                ),
-                ended="nothing shows that the new controller learned of it",
-                cure=self.cure,
-                facts=(case.newest.seq, first.seq, last.seq),
-            )
-
-
-class _Look:
-    def __init__(self) -> None:
-        self.partitions = Partitions()
-        self.partitions.listen(self._written)
-        self.cases: dict[int, _Case] = {}
+    def prepare(self) -> None:
+        self.state.partitions.listen(self._written)
         self._newest: e.ControllerElected | None = None
+        self._writes: dict[int, list[State]] = {}
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         if self._newest is None or event.controller_epoch > self._newest.controller_epoch:
             self._newest = event
+            for epoch in list(self._writes):
+                self._end(epoch)
 
     def _written(self, partition: Partition, state: State) -> None:
-        newest = self._newest
-        if newest is None or not 0 <= state.controller_epoch < newest.controller_epoch:
+        newest, epoch = self._newest, state.controller_epoch
+        if newest is None or not 0 <= epoch < newest.controller_epoch:
             return
         if state.by in (state.leader, newest.broker):
             return  # a leader keeps the epoch of the controller that elected it
         if state.from_us - newest.t < SURE_AFTER_US:
             return
-        case = self.cases.setdefault(
-            state.controller_epoch,
-            _Case(state.by, state.controller_epoch, newest, [], {}),
+        writes = self._writes.setdefault(epoch, [])
+        writes.append(state)
+        case = self.begin(epoch, newest, "", broker=state.by)
+        case.partitions = tuple(sorted({one.partition for one in writes}))
+        case.seen = (
+            f"broker {case.broker}, controller of epoch {epoch}, wrote {len(writes)}"
+            f" state{'s'[: len(writes) > 1]} up to {(state.from_us - newest.t) / 1e6:.1f} s"
+            f" after broker {newest.broker} was elected with epoch {newest.controller_epoch}"
         )
-        case.writes.append(state)
-        case.partitions[partition.name] = None
+        case.facts[1:] = [writes[0].seq]
+
+    def _end(self, epoch: int) -> None:
+        last = written(self._writes.pop(epoch)[-1])
+        self.end(epoch, last, "it was its last write; no other controller learned of it")
+
+    def finish(self, now_us: int) -> None:
+        """Nothing that it writes later is in the trace."""
+        for epoch in list(self._writes):
+            self._end(epoch)

@@ -16,7 +16,7 @@ import msgspec
 
 from emulator.forensics.clocks import Clocks
 from emulator.forensics.findings import isr_history
-from emulator.forensics.imported import Result, import_folder
+from emulator.forensics.imported import Result, import_folders
 from emulator.view.stored import open_run
 
 LOGS = Path(__file__).with_name("logs")
@@ -95,7 +95,7 @@ def _imported(run: Path, scratch: Path, ms: int, transactions: bool) -> Result:
     if transactions:
         shutil.copytree(run / "zookeeper", folder / "zookeeper")
     mangle(folder, ms)
-    return import_folder(folder, scratch / "runs")
+    return import_folders([folder], scratch / "runs")
 
 
 def mangle(folder: Path, ms: int, broker: int = 1) -> None:

@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from emulator.forensics.findings import find, isr_history
-from emulator.forensics.imported import Imported, Result, import_folder, read_import
+from emulator.forensics.imported import (
+    Imported,
+    Result,
+    import_folders,
+    not_judged,
+    read_import,
+)
 from emulator.invariants.base import check
 from emulator.scenario.errors import UserError
 from emulator.trace.values import TopicPartition
@@ -49,7 +55,7 @@ OF_OTHER_VERSIONS = {
 
 
 def imported(folder: Path, tmp_path: Path) -> Result:
-    return import_folder(folder, tmp_path / "runs")
+    return import_folders([folder], tmp_path / "runs")
 
 
 Untouched = Callable[..., Result]
@@ -180,6 +186,57 @@ def test_one_brokers_logs_alone_say_what_is_unknown(tmp_path: Path) -> None:
     assert "broker 1 is named by others, but none of its logs is present" in unknown
 
 
+@pytest.mark.parametrize("name", AS_ZOOKEEPER_HAS_IT)
+def test_server_logs_alone_hold_the_isr_history_but_for_elections(
+    name: str, tmp_path: Path
+) -> None:
+    folder = given(name, tmp_path / "logs", transactions=False)
+    for log in [*folder.rglob("state-change.log"), *folder.rglob("controller.log")]:
+        log.unlink()
+    result = imported(folder, tmp_path)
+    history = isr_history(result.performed.events)[ORDERS]
+    assert history == AS_ZOOKEEPER_HAS_IT[name][-len(history) :]
+    assert len(history) >= 2
+    unknown = "\n".join(result.imported.unknown)
+    assert "broker 1 has no state-change.log: which control requests it received" in unknown
+    assert "broker 1 has no controller.log: whether and when it was controller is un" in unknown
+
+
+def test_server_logs_alone_hold_a_stuck_leader_with_its_end(tmp_path: Path) -> None:
+    """KAFKA-2729 was said to go on to the end of a leader that followed 50 ms later."""
+    folder = given(STUCK, tmp_path / "logs", transactions=False)
+    for log in [*folder.rglob("state-change.log"), *folder.rglob("controller.log")]:
+        log.unlink()
+    (case,) = find(imported(folder, tmp_path).performed.events).diagnoses
+    assert (case.name, case.broker) == ("KAFKA-2729", 1)
+    assert case.to_us is not None
+    assert case.to_us - case.from_us < 5_000_000
+
+
+def test_what_0_8_does_not_log_is_unknown_and_not_none(tmp_path: Path) -> None:
+    """Without ZooKeeper's log there is no version of any state."""
+    folder = given("kafka-0.8.2.2-leader-crash", tmp_path / "logs", transactions=False)
+    result = imported(folder, tmp_path)
+    assert "requests name no versions of states" in "\n".join(result.imported.unknown)
+    assert not result.findings.states_known
+    assert result.findings.stuck == []
+
+
+def test_state_changes_without_trace_are_said_to_be_unknown(tmp_path: Path) -> None:
+    folder = given(STUCK, tmp_path / "logs", transactions=False)
+    for log in folder.rglob("state-change.log"):
+        rows = [row for row in log.read_text().splitlines(keepends=True) if "] TRACE" not in row]
+        log.write_text("".join(rows))
+    result = imported(folder, tmp_path)
+    assert "broker 1 logs state changes without TRACE" in "\n".join(result.imported.unknown)
+    assert not result.findings.metadata_known
+    (case,) = result.findings.diagnoses
+    assert (case.name, case.to_us is None) == ("KAFKA-2729", False)
+    unjudged = [name for names in not_judged(result.imported).values() for name in names]
+    assert "KAFKA-9212" in unjudged
+    assert "KAFKA-2729" not in unjudged
+
+
 def test_a_broker_that_replicates_nothing_and_whose_logs_are_not_here_is_named(
     tmp_path: Path,
 ) -> None:
@@ -220,10 +277,10 @@ def test_what_was_imported_is_kept_beside_the_trace(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "complaint"),
     [
-        ({}, "no state-change.log*, controller.log* or server.log* in or below it"),
-        ({"access.log": "GET /\n"}, "no state-change.log*, controller.log* or server.log*"),
-        ({"server.log": "2026-11-22 nginx: started\n"}, "no line is in Kafka's log format"),
-        ({"server.log.gz": "not gzipped"}, "no line is in Kafka's log format"),
+        ({}, "no log of Kafka's in or below it (state-change.log*, controller.log*, server.log*"),
+        ({"access.log": "GET /\n"}, "the first is 'GET /'; tried: log4j (Kafka, Confluent), "),
+        ({"server.log": "2026-11-22 nginx: started\n"}, "the first is '2026-11-22 nginx: started'"),
+        ({"server.log.gz": "not gzipped"}, "no line is in a known layout"),
     ],
 )
 def test_what_is_no_kafka_cluster_is_refused(

@@ -11,9 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from emulator.forensics.log_files import ENTRY_ROWS, LINE_BYTES, LogFile, find_logs
+from emulator.forensics.layouts import ENTRY_ROWS, ENVELOPES, LAYOUTS, Format
+from emulator.forensics.log_files import LINE_BYTES, LogFile, find_logs
 from emulator.scenario.errors import UserError
 
+AS_KAFKA = Format(ENVELOPES[0], LAYOUTS[0])
 FIRST = (
     b"[2026-11-22 03:00:00,001] INFO [Broker id=7] Handling LeaderAndIsr (state.change.logger)\n"
 )
@@ -22,7 +24,7 @@ LONG = b"[2026-11-22 03:00:00,002] INFO " + b"x" * 3 * LINE_BYTES + b" (kafka.K)
 
 def test_of_a_long_line_the_rest_is_left_out_and_counted(tmp_path: Path) -> None:
     (tmp_path / "server.log").write_bytes(FIRST + LONG + FIRST)
-    (file,) = find_logs(tmp_path)
+    (file,) = find_logs([tmp_path])
     assert [line.text for line in file.lines()] == ["[Broker id=7] Handling LeaderAndIsr"] * 2
     assert file.unread == {
         "the rest of a line of more than 64 KB": 1,
@@ -35,7 +37,7 @@ def test_of_an_endless_entry_the_rest_is_left_out_and_counted(tmp_path: Path) ->
     endless = FIRST.replace(b" (state.change.logger)", b"") + b"\tat kafka)\n" * 50_000
     (tmp_path / "server.log").write_bytes(FIRST + endless + FIRST)
     began = time.process_time()
-    (file,) = find_logs(tmp_path)
+    (file,) = find_logs([tmp_path])
     assert len(list(file.lines())) == 2
     assert time.process_time() - began < 5
     assert file.unread[f"behind line {ENTRY_ROWS:,} of an entry"] == 50_001 - ENTRY_ROWS
@@ -49,7 +51,7 @@ def test_a_line_of_1_gb_in_a_gzipped_file_is_refused(tmp_path: Path) -> None:
             file.write(bytes(1 << 20))
     tracemalloc.start()
     with pytest.raises(UserError, match=r"server.log.1.gz: unpacks from [\d,]+ to more than"):
-        list(LogFile(path, "server", "").lines())
+        list(LogFile(path, "server", "", AS_KAFKA).lines())
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert most < 16 << 20
@@ -61,7 +63,7 @@ def test_a_file_that_is_compressed_in_another_way_is_to_be_unpacked(
 ) -> None:
     (tmp_path / f"server.log.1.{suffix}").write_bytes(bytes(100))
     with pytest.raises(UserError, match=r"compressed; unpack it first \(only .gz is read\)"):
-        find_logs(tmp_path)
+        find_logs([tmp_path])
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -72,7 +74,7 @@ def test_whatever_is_in_a_file_its_lines_are_read_or_counted(
     folder = tmp_path_factory.mktemp("logs")
     path = folder / ("server.log.gz" if packed else "server.log")
     path.write_bytes(gzip.compress(FIRST) + data if packed else FIRST + data)
-    file = LogFile(path, "server", "")
+    file = LogFile(path, "server", "", AS_KAFKA)
     lines = list(file.lines())
     assert lines or file.unread
 
@@ -84,6 +86,6 @@ def test_a_time_that_cannot_be_and_an_id_that_is_none_are_no_end_of_an_import(
     impossible = FIRST.replace(b"2026-11-22", b"2026-13-41")
     number = b"[2026-11-22 07:12:30,991] INFO [Controller id=" + b"9" * 5000 + b"] up (kafka.C)\n"
     (tmp_path / "server.log").write_bytes(FIRST + impossible + number)
-    (file,) = find_logs(tmp_path)
+    (file,) = find_logs([tmp_path])
     assert len(list(file.lines())) == 2
     assert file.unread == {"a time that cannot be": 1}

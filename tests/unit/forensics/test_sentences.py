@@ -10,8 +10,9 @@ import pytest
 import emulator.forensics.reading  # noqa: F401  (its modules register the sentences)
 from emulator.forensics.account import Account
 from emulator.forensics.causes import Causes
+from emulator.forensics.layouts import Line
 from emulator.forensics.log_fields import numbers, parse_partition, parse_state
-from emulator.forensics.log_files import Line, LogFile, find_logs, in_order
+from emulator.forensics.log_files import LogFile, find_logs, in_order
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
@@ -357,7 +358,7 @@ def test_what_is_no_state_is_not_taken_for_one() -> None:
 
 def log(folder: Path, name: str, text: str) -> LogFile:
     (folder / name).write_text(text)
-    return next(file for file in find_logs(folder) if file.name == name)
+    return next(file for file in find_logs([folder]) if file.name == name)
 
 
 FIRST = "[2026-11-22 03:00:00,001] INFO [Broker id=7] Handling LeaderAndIsr (state.change.logger)\n"
@@ -381,7 +382,7 @@ def test_a_message_of_several_lines_is_one(tmp_path: Path) -> None:
 def test_rotated_pieces_are_read_oldest_first_whatever_their_names(tmp_path: Path) -> None:
     for name, hour in (("server.log", "05"), ("server.log.2", "03"), ("server.log.1", "04")):
         (tmp_path / name).write_text(FIRST.replace(" 03:", f" {hour}:"))
-    assert [file.name for file in in_order(find_logs(tmp_path))] == [
+    assert [file.name for file in in_order(find_logs([tmp_path]))] == [
         "server.log.2",
         "server.log.1",
         "server.log",
