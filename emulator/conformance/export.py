@@ -219,10 +219,11 @@ def _state(event: events.LeaderAndIsr | events.MetadataCacheUpdated, state: Part
         "leader": state.leader,
         "leader_epoch": state.leader_epoch,
         "isr": list(state.isr),
-        "zk_version": state.zk_version,
         "deciding_controller_epoch": state.controller_epoch,
         "replicas": list(state.replicas),
     }
+    if state.zk_version >= 0:
+        fact["zk_version"] = state.zk_version
     for key in ("adding_replicas", "removing_replicas"):
         if getattr(state, key):
             fact[key] = list(getattr(state, key))
@@ -245,7 +246,10 @@ def _leader_and_isr_ignored(event: events.LeaderAndIsrIgnored) -> Iterator[Fact]
 def _metadata(event: events.MetadataCacheUpdated) -> Iterator[Fact]:
     for state in event.states:
         fact = _fact(event, "update_metadata", **_state(event, state))
-        yield fact | {"offline_replicas": list(state.offline_replicas)}
+        # Up to 0.10 the log of a metadata cache names neither versions nor offline replicas.
+        if state.zk_version >= 0:
+            fact["offline_replicas"] = list(state.offline_replicas)
+        yield fact
     sender = {"from": event.sender, "controller_epoch": event.sender_epoch}
     for partition in event.removed:
         yield _fact(event, "metadata_removed", **sender, **_named(partition))

@@ -18,6 +18,12 @@ SEEDS_MAX = 40
 MATCHED = {
     "kafka-2.6.3/admin-znodes": "a command znode is listed before it is deleted",
     "kafka-2.6.3/quick-bounce": "a process that finds its old registration exits",
+    "kafka-1.1.1/leader-crash": "the asynchronous client without fenced writes",
+    "kafka-1.1.1/reassignment": "a completed move is taken out of a command that nobody reads",
+    "kafka-2.1.1/topic-lifecycle": "a new controller deletes the command of moves",
+    "kafka-2.4.1/topic-lifecycle": "one StopReplica for deletions, one for the rest",
+    "kafka-2.8.2/leader-crash": "the id of a new topic is read",
+    "kafka-3.3.2/topic-lifecycle": "a broker that joins hears nothing of deletions",
 }
 
 

@@ -7,18 +7,20 @@ import pytest
 
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.controller.replica_state_machine import isr_without
-from emulator.kafka.protocol.messages import StopReplicaRequest
+from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
 from emulator.scenario.actions.life import Kill, Start
 from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
-from tests.interaction.controlling import ORDERS_0, Controlling, led_by, registration
+from tests.interaction.controlling import ORDERS_0, ORDERS_1, Controlling, led_by, registration
 from tests.interaction.playbook import after_ms, children, ok
 from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
 from tests.interaction.test_send_threads import tell
 from tests.spec.emulated import Emulated
 from tests.unit.kafka.controller.test_rebalance import cluster as rebalancing
-from zk.client.codec import LeaderAndIsr
+from zk.client.codec import LeaderAndIsr, ReplicaAssignment
+
+BOTH = {ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(3, (3, 2))}
 
 
 def without(guard: str, profile: str = "2.6") -> dict[str, object]:
@@ -219,6 +221,104 @@ def test_6_9_from_2_6_on_stop_replica_carries_the_leader_epoch(
         play.run(batch.send(7))
         (sent,) = [r for b, r in play.network.sent if isinstance(r, StopReplicaRequest)]
         assert sent.partitions[0].leader_epoch == epoch
+        play.forget()
+
+
+@pytest.mark.parametrize(
+    ("profile", "requests"),
+    [
+        ("0.9.0", [["0"], ["1"], ["0 deleted"], ["1 deleted"]]),
+        ("0.10.2", [["0", "1"], [], ["0 deleted"], ["1 deleted"]]),
+        ("1.0", [["0", "1"], [], ["0 deleted"], ["1 deleted"]]),
+        ("1.1", [[], ["0"], ["1"], [], ["0 deleted"], ["1 deleted"]]),
+        ("2.1", [[], ["0"], ["1"], [], ["0 deleted"], ["1 deleted"]]),
+        ("2.4", [["0", "1"], ["0 deleted", "1 deleted"]]),
+        ("2.6", [["0", "1"], ["0 deleted", "1 deleted"]]),
+    ],
+)
+def test_6_9_replicas_share_a_stop_replica_as_the_version_has_it(
+    profile: str, requests: list[list[str]]
+) -> None:
+    """Both partitions of a topic stop at broker 2, and are deleted there."""
+    with Controlling(BOTH, profile=profile) as play:
+        batch = play.controller.parts.batch
+        for delete in (False, True):
+            for partition in BOTH:
+                batch.add_stop_replica([2], partition, delete=delete)
+            play.run(batch.send(7))
+        assert stops(play) == requests
+
+
+@pytest.mark.parametrize(
+    ("profile", "requests"),
+    [
+        ("2.1", [[], ["0"], ["1 deleted"]]),
+        ("1.0", [["0"], ["1 deleted"]]),
+        ("2.4", [["1 deleted"], ["0"]]),
+        ("2.6", [["0", "1 deleted"]]),
+    ],
+)
+def test_6_9_up_to_2_5_a_stop_replica_deletes_all_of_its_partitions_or_none(
+    profile: str, requests: list[list[str]]
+) -> None:
+    """ControllerChannelManagerTest.testMixedDeleteAndNotDeleteStopReplicaRequests."""
+    with Controlling(BOTH, profile=profile) as play:
+        batch = play.controller.parts.batch
+        batch.add_stop_replica([2], ORDERS_0, delete=False)
+        batch.add_stop_replica([2], ORDERS_1, delete=True)
+        play.run(batch.send(7))
+        assert stops(play) == requests
+
+
+def stops(play: Controlling) -> list[list[str]]:
+    """The partitions of each StopReplica that was sent."""
+    sent = [r for _, r in play.network.sent if isinstance(r, StopReplicaRequest)]
+    play.forget()
+    return [
+        [f"{p.partition.partition}{' deleted' if p.delete else ''}" for p in r.partitions]
+        for r in sent
+    ]
+
+
+@pytest.mark.parametrize(
+    ("how", "others_too"),
+    [
+        ({"profile": "1.1"}, True),
+        ({"profile": "2.1"}, False),
+        (having("deletions-sent-once", "1.1"), False),
+        (without("deletions-sent-once"), True),
+    ],
+)
+def test_6_9_up_to_1_1_every_update_metadata_names_what_is_to_be_deleted(
+    how: dict[str, object], others_too: bool
+) -> None:
+    with Controlling(BOTH, **how) as play:  # type: ignore[arg-type]
+        bills = TopicPartition("bills", 0)
+        context, batch = play.controller.context, play.controller.parts.batch
+        context.leadership[bills] = led_by(3, (3, 1))
+        context.assignments[bills] = ReplicaAssignment((3, 1))
+        context.topics_to_be_deleted["bills"] = None
+        batch.add_update_metadata([2], [ORDERS_0])
+        play.run(batch.send(7))
+        (sent,) = [r for _, r in play.network.sent if isinstance(r, UpdateMetadataRequest)]
+        assert [s.partition for s in sent.states] == [ORDERS_0, *([bills] if others_too else [])]
+        play.forget()
+
+
+@pytest.mark.parametrize("profile", ["0.8.2", "1.0", "2.6", "3.3"])
+def test_6_9_during_deletion_leader_epoch_and_version_are_those_of_a_new_state(
+    profile: str,
+) -> None:
+    """ControllerChannelManagerTest.testUpdateMetadataDoesNotIncludePartitionsWithoutLeaderAndIsr
+    and testUpdateMetadataRequestDuringTopicDeletion."""
+    with Controlling(BOTH, profile=profile) as play:
+        play.controller.context.topics_to_be_deleted["orders"] = None
+        batch = play.controller.parts.batch
+        batch.add_update_metadata([2], [ORDERS_0, TopicPartition("nobody", 0)])
+        play.run(batch.send(7))
+        (sent,) = [r for _, r in play.network.sent if isinstance(r, UpdateMetadataRequest)]
+        assert {(s.leader, s.leader_epoch, s.zk_version) for s in sent.states} == {(-2, 0, 0)}
+        assert sent.states[0].isr == (1, 2)
         play.forget()
 
 

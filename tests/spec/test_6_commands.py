@@ -264,7 +264,7 @@ def test_6_13_from_2_4_on_a_command_is_listed_before_it_is_deleted(
         cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
         cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
         seen = controllers_requests(cluster, "/admin/reassign_partitions")
-        assert [op for op in seen if op not in ("exists", "getData")] == requests
+        assert seen[-len(requests) - 1 :] == [*requests, "exists"]
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,191 @@ def test_6_2_up_to_2_3_a_new_controller_reads_the_command_of_moves_with_its_cont
 ) -> None:
     with Emulated(profile=profile, guards=guards) as cluster:
         cluster.run_ms(500)
+        assert controllers_requests(cluster, "/admin/reassign_partitions")[:2] == requests
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "requests"),
+    [
+        ("2.4", {}, ["exists", "getData", "exists", "getData", "getChildren2", "delete", "exists"]),
+        ("2.1", {}, ["exists", "getData", "setData", "delete", "exists"]),
+        ("1.1", {}, ["exists", "getData", "delete", "exists"]),
+        (
+            "1.1",
+            {"command-read-before-removal": True},
+            ["exists", "getData", "exists", "getData", "delete", "exists"],
+        ),
+        (
+            "2.1",
+            {"command-written-if-changed": True},
+            ["exists", "getData", "delete", "exists"],
+        ),
+    ],
+)
+def test_6_13_from_1_1_to_2_3_a_completed_move_is_taken_out_of_a_command_that_nobody_reads(
+    profile: str, guards: dict[str, bool], requests: list[str]
+) -> None:
+    """As in recordings of 1.1.1 and 2.1.1; 2.0 to 2.3 write the command also when they begin."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
         assert controllers_requests(cluster, "/admin/reassign_partitions") == requests
+        assert set(cluster.state().leader_and_isr.isr) == {1, 3}
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "deletes"),
+    [
+        ("1.1", {}, 0),
+        ("2.1", {}, 1),
+        ("2.4", {}, 0),
+        ("2.1", {"command-written-if-changed": True}, 0),
+        ("1.1", {"command-written-if-changed": False}, 1),
+    ],
+)
+def test_6_2_from_2_0_to_2_3_a_new_controller_without_moves_deletes_their_command(
+    profile: str, guards: dict[str, bool], deletes: int
+) -> None:
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.run_ms(500)
+        seen = controllers_requests(cluster, "/admin/reassign_partitions")
+        assert seen.count("delete") == deletes
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "error"),
+    [
+        ("0.10.2", {}, "NONE"),
+        ("1.1", {}, "REASSIGNMENT_IN_PROGRESS"),
+        ("2.4", {}, "NONE"),
+        ("1.1", {"only-a-moving-topic-refuses-partitions": True}, "NONE"),
+    ],
+)
+def test_6_13_up_to_2_3_no_topic_gets_partitions_while_a_command_stands(
+    profile: str, guards: dict[str, bool], error: str
+) -> None:
+    """AdminManager.scala@1.1.1 createPartitions asks for the command znode, whatever it says."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).topic("bills", (1, 2)).send(3).do(Pause(3)).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(1000)
+        cluster.do(AddPartitions("bills", ((2, 1),))).run_ms(3000)
+        assert returned(cluster)[-1] == error
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "states"),
+    [
+        ("2.1", {}, ["OfflineReplica"]),
+        ("2.4", {}, ["OfflineReplica", "ReplicaDeletionIneligible", "OfflineReplica"]),
+        (
+            "2.1",
+            {"dead-replicas-are-ineligible": True},
+            ["OfflineReplica", "ReplicaDeletionIneligible", "OfflineReplica"],
+        ),
+        ("2.4", {"dead-replicas-are-ineligible": False}, ["OfflineReplica"]),
+    ],
+)
+def test_6_14_up_to_2_2_a_dead_replica_of_a_deleted_topic_stays_offline(
+    profile: str, guards: dict[str, bool], states: list[str]
+) -> None:
+    """As in a recording of 1.1.1: nothing is tried again before the broker is back."""
+    settings = {"zookeeper_session_timeout_ms": 2000}
+    with Emulated(profile=profile, guards=guards, **settings) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).now_on().do(Kill(2)).run_ms(4000)
+        cluster.do(DeleteTopic("orders")).run_ms(3000)
+        changes = cluster.seen(events.ReplicaStateChanged, broker=1)
+        assert [it.to_state for it in changes if it.replica == 2] == states
+        cluster.do(Start(2)).run_ms(4000)
+        assert znodes(cluster, "/brokers/topics/orders")[-1] == "delete"
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "created", "added"),
+    [
+        ("2.7", {}, ["exists", "create", "getData"], ["getData", "setData", "getData"]),
+        (
+            "2.8",
+            {},
+            ["exists", "create", "getData", "getData"],
+            ["getData", "getData", "setData", "getData"],
+        ),
+        (
+            "2.8",
+            {"topic-ids-read": False},
+            ["exists", "create", "getData"],
+            ["getData", "setData", "getData"],
+        ),
+    ],
+)
+def test_2_12_from_2_8_on_a_broker_reads_the_id_of_a_topic_that_it_creates_or_enlarges(
+    profile: str, guards: dict[str, bool], created: list[str], added: list[str]
+) -> None:
+    """As in recordings of 2.8.2 and 3.3.2."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.run_ms(500).now_on().do(CreateTopic("orders", ((1, 2),))).run_ms(1000)
+        assert controllers_requests(cluster, "/brokers/topics/orders") == created
+        cluster.now_on().do(AddPartitions("orders", ((2, 1),))).run_ms(1000)
+        assert controllers_requests(cluster, "/brokers/topics/orders") == added
+
+
+@pytest.mark.parametrize(
+    ("profile", "created", "added"),
+    [("0.8.2", [1, 0], [3, 2]), ("1.0", [1, 0], [3, 2]), ("1.1", [0, 1], [2, 3])],
+)
+def test_6_15_up_to_1_0_partitions_are_created_in_the_order_of_a_hash_table(
+    profile: str, created: list[int], added: list[int]
+) -> None:
+    """As in recordings of 1.0.2: one create after the other, of the last partition first."""
+    with Emulated(profile=profile) as cluster:
+        cluster.topic("orders", (1, 2), (2, 1)).run_ms(1000)
+        assert states_created(cluster) == created
+        cluster.do(AddPartitions("orders", ((1, 2), (2, 1)))).run_ms(1000)
+        assert states_created(cluster) == created + added
+
+
+def states_created(cluster: Emulated) -> list[int]:
+    """The partitions whose states came to be, in this order."""
+    written = cluster.seen(events.ZkTransaction)
+    ops = [op for it in written for op in (it.ops or (it,)) if op.op == "create"]
+    return [int((op.path or "").split("/")[-2]) for op in ops if (op.path or "").endswith("/state")]
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "looks"),
+    [
+        ("2.8", {}, []),
+        ("3.3", {}, ["exists"]),
+        ("3.3", {"deletion-checked-at-creation": False}, []),
+    ],
+)
+def test_2_12_from_3_1_on_a_topic_is_not_created_while_it_is_marked_for_deletion(
+    profile: str, guards: dict[str, bool], looks: list[str]
+) -> None:
+    """As in a recording of 3.3.2."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.run_ms(500).now_on().do(CreateTopic("orders", ((1, 2),))).run_ms(1000)
+        assert controllers_requests(cluster, "/admin/delete_topics/orders") == looks
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "times"),
+    [
+        ("2.6", {}, 3),
+        ("2.7", {}, 2),
+        ("2.7", {"new-brokers-not-sent-deletions": False}, 3),
+    ],
+)
+def test_6_4_from_2_7_on_a_broker_that_joins_first_hears_nothing_of_deletions(
+    profile: str, guards: dict[str, bool], times: int
+) -> None:
+    """As in a recording of 3.3.2: two UpdateMetadata name the topic, one of them with LeaderAndIsr
+    and one of the deletion, which goes on."""
+    settings = {"zookeeper_session_timeout_ms": 2000}
+    with Emulated(profile=profile, guards=guards, **settings) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).now_on().do(Kill(2)).run_ms(4000)
+        cluster.do(DeleteTopic("orders")).run_ms(1000).now_on().do(Start(2)).run_ms(4000)
+        updates = cluster.seen(events.MetadataCacheUpdated, broker=2)
+        assert [it.removed for it in updates if it.removed] == [(ORDERS_0,)] * times
 
 
 def test_6_13_a_reassignment_that_is_under_way_is_cancelled() -> None:

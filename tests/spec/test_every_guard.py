@@ -21,6 +21,22 @@ from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
     "acks-are-all-or-one": "test_4_by_version:test_3_6_acks_above_1_existed_only_in_0_8_x",
+    "command-read-before-removal": "test_6_commands:"
+    "test_6_13_from_1_1_to_2_3_a_completed_move_is_taken_out_of_a_command_that_nobody_reads",
+    "command-written-if-changed": "test_6_commands:"
+    "test_6_2_from_2_0_to_2_3_a_new_controller_without_moves_deletes_their_command",
+    "dead-replicas-are-ineligible": "test_6_commands:"
+    "test_6_14_up_to_2_2_a_dead_replica_of_a_deleted_topic_stays_offline",
+    "only-a-moving-topic-refuses-partitions": "test_6_commands:"
+    "test_6_13_up_to_2_3_no_topic_gets_partitions_while_a_command_stands",
+    "topic-ids-read": "test_6_commands:"
+    "test_2_12_from_2_8_on_a_broker_reads_the_id_of_a_topic_that_it_creates_or_enlarges",
+    "deletion-checked-at-creation": "test_6_commands:"
+    "test_2_12_from_3_1_on_a_topic_is_not_created_while_it_is_marked_for_deletion",
+    "new-brokers-not-sent-deletions": "test_6_commands:"
+    "test_6_4_from_2_7_on_a_broker_that_joins_first_hears_nothing_of_deletions",
+    "deletions-sent-once": "test_6_by_version:"
+    "test_6_9_up_to_1_1_every_update_metadata_names_what_is_to_be_deleted",
     "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "hw-answers-no-fetch": "test_4_by_version:"
     "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",

@@ -77,7 +77,7 @@ HELD: dict[str, tuple[str, ...]] = {
         "isr-expiration-at-half-lag",
     ),
     "UpdateMetadata before LeaderAndIsr at fail-over": ("update-metadata-first",),
-    "StopReplica grouping": (LIMITS,),
+    "StopReplica grouping": ("test_6_9_replicas_share_a_stop_replica_as_the_version_has_it",),
     "broker JSON v4, listeners": ("broker JSON v4, listeners (KIP-103)",),
     "controller resignation fixes": ("only-the-active-listens", LIMITS),
     # 0.11
@@ -135,7 +135,9 @@ HELD: dict[str, tuple[str, ...]] = {
     "offline replicas handled at fail-over": ("offline-replicas-at-failover",),
     "failed partitions instead of dead threads": ("failed-partitions-leave",),
     "AtMinIsr": (LIMITS,),
-    "StopReplica batching": (LIMITS,),
+    "StopReplica batching": (
+        "test_6_9_up_to_2_5_a_stop_replica_deletes_all_of_its_partitions_or_none",
+    ),
     # 2.4
     "reassignment API, topic JSON v2, LeaderAndIsr v3": (
         "reassignment API (KIP-455)",

@@ -25,6 +25,11 @@ from emulator.kafka.broker.topic_rules import (
     check_topic_settings,
 )
 from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.profiles.guards.controller import (
+    DELETION_CHECKED_AT_CREATION,
+    ONLY_A_MOVING_TOPIC_REFUSES_PARTITIONS,
+    TOPIC_IDS_READ,
+)
 from emulator.kafka.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
@@ -78,6 +83,9 @@ class AdminManager:
         """`draw` gives a number below another (AdminUtils.rand)."""
         self._context, self._zk_client, self._metadata_cache = context, zk_client, metadata_cache
         self._draw = draw
+        self._checks_deletion = DELETION_CHECKED_AT_CREATION in context.guards
+        self._reads_topic_ids = TOPIC_IDS_READ in context.guards
+        self._only_its_own_moves = ONLY_A_MOVING_TOPIC_REFUSES_PARTITIONS in context.guards
         self._purgatory = Purgatory(context, "topic")
 
     async def create_topic(
@@ -93,7 +101,11 @@ class AdminManager:
                 raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
             replicas = self._replicas_of(request)
             check_topic_name(topic)
-            if await self._zk_client.path_exists(paths.topic(topic)):
+            exists = self._zk_client.path_exists
+            if self._checks_deletion and await exists(paths.delete_topic(topic)):
+                message = f"Topic '{topic}' is marked for deletion."
+                raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, message)
+            if await exists(paths.topic(topic)):
                 raise KafkaError(Errors.TOPIC_ALREADY_EXISTS, f"Topic '{topic}' already exists.")
             if can_collide(topic):
                 check_collisions(topic, await self._zk_client.get_all_topics(register_watch=False))
@@ -106,10 +118,19 @@ class AdminManager:
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
         await self._zk_client.create_topic_assignment(topic, assignment)
+        if self._reads_topic_ids:
+            # The create wakes the controller, which may be faster.
+            await self._context.kernel.checkpoint("topic_created")
+        await self._read_topic_id(topic)
         if waits:
             await self._wait_for_leaders(topic, assignment, request.timeout_ms, respond)
         else:
             respond(AdminResponse(Errors.NONE))
+
+    async def _read_topic_id(self, topic: str) -> None:
+        """getTopicIdsForTopics: the request counts; there are no topic ids here."""
+        if self._reads_topic_ids:
+            await self._zk_client.get_full_replica_assignment_for_topics([topic])
 
     async def _wait_for_leaders(
         self, topic: str, partitions: Iterable[int], timeout_ms: int, respond: Respond
@@ -142,8 +163,15 @@ class AdminManager:
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest, respond: Respond) -> None:
-        """Read who is there and what the topic has, and overwrite the topic's znode."""
+        """Read who is there and what the topic has, and overwrite the topic's znode. Up to 2.3 any
+        reassignment by command refuses it."""
+        commanded = not self._only_its_own_moves and await self._zk_client.path_exists(
+            paths.REASSIGN_PARTITIONS
+        )
         brokers = sorted(await self._zk_client.get_all_broker_and_epochs())
+        if commanded:
+            respond(AdminResponse(Errors.REASSIGNMENT_IN_PROGRESS))
+            return
         topic = request.topic
         existing = await self._zk_client.get_full_replica_assignment_for_topics([topic])
         try:
@@ -153,7 +181,8 @@ class AdminManager:
             return
         assignment = {p.partition: a for p, a in existing.items()}
         assignment |= {len(existing) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
-        # Without a version: what somebody else has written since the read above is lost (spec §1.5,
+        await self._read_topic_id(topic)
+        # Without a version: what somebody else has written since the reads is lost (spec §1.5,
         # the last writer wins).
         await self._zk_client.set_topic_assignment(topic, assignment)
         added_numbers = range(len(existing), len(assignment))

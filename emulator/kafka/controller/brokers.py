@@ -23,6 +23,7 @@ from emulator.kafka.profiles.guards.controller import (
     BROKER_EPOCHS,
     BROKERS_READ_AGAIN,
     EVERY_DEATH_IS_TOLD,
+    NEW_BROKERS_NOT_SENT_DELETIONS,
 )
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace import events
@@ -132,7 +133,11 @@ class Brokers:
         # any LeaderAndIsr: a new follower has to know the leader's address (H28).
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
         await self._parts.send_update_metadata(existing, ())
-        await self._parts.send_update_metadata(brokers, tuple(self._context.leadership))
+        named = tuple(self._context.leadership)
+        if NEW_BROKERS_NOT_SENT_DELETIONS in self._parts.host.guards:
+            deleted = self._context.topics_to_be_deleted
+            named = tuple(p for p in named if p.topic not in deleted)
+        await self._parts.send_update_metadata(brokers, named)
         # LeaderAndIsr from the cache, as it is: of a leader's own ISR changes it may not know yet.
         replicas = self._context.replicas_on_brokers(brokers)
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)

@@ -24,6 +24,8 @@ from emulator.kafka.profiles.guards.controller import (
     ADDED_REPLICAS_ARE_NEW,
     ADDED_REPLICAS_GO_ONLINE_TOGETHER,
     BUMPED_EPOCH_REMEMBERED,
+    COMMAND_READ_BEFORE_REMOVAL,
+    COMMAND_WRITTEN_IF_CHANGED,
     MOVE_WRITTEN_BEFORE_IT_IS_CHECKED,
     MOVES_FORGOTTEN_AT_RESIGNATION,
     NOTIFIED_MOVES_COMPLETE,
@@ -70,6 +72,9 @@ class Reassignments:
         self._go_online_together = ADDED_REPLICAS_GO_ONLINE_TOGETHER in guards
         self._is_written_first = MOVE_WRITTEN_BEFORE_IT_IS_CHECKED in guards
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
+        self._reads_command = COMMAND_READ_BEFORE_REMOVAL in guards
+        self._always_writes_command = COMMAND_WRITTEN_IF_CHANGED not in guards
+        self._commanded: dict[TopicPartition, tuple[int, ...]] = {}
         self._left_over: dict[TopicPartition, tuple[int, ...]] = {}
         self.handler = NodeChangeHandler(paths.REASSIGN_PARTITIONS, created=self._look_again)
 
@@ -130,9 +135,11 @@ class Reassignments:
         moves = {
             p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
         }
+        # All before the first begins: one that completes at once writes the others.
+        self._commanded.update(commanded)
         results = await self._trigger(moves)
         failed = [p for p, error in results.items() if error is not Errors.NONE]
-        if failed:
+        if failed or self._always_writes_command:
             await self._maybe_remove_from_command(lambda p, _: p in failed)
         return [p for p in results if p not in failed]
 
@@ -175,6 +182,7 @@ class Reassignments:
     def resign(self) -> None:
         """Watches go; before 0.11 what moves is remembered."""
         context = self._context
+        self._commanded.clear()
         for partition in context.being_reassigned:
             state = paths.topic_partition_state(*partition)
             self._zk_client.client.unregister_change_handler(state)
@@ -370,11 +378,16 @@ class Reassignments:
         self, remove: Callable[[TopicPartition, tuple[int, ...]], bool]
     ) -> None:
         """If there is a command znode it is rewritten without these, or deleted when nothing is
-        left; then it is looked for again (maybeRemoveFromZkReassignment)."""
-        if not await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
+        left; then it is looked for again (maybeRemoveFromZkReassignment). From 1.1 to 2.3 it is not
+        read."""
+        if not self._reads_command:
+            commanded = self._commanded
+        elif await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
+            commanded = await self._zk_client.get_partition_reassignment()
+        else:
             return
-        commanded = await self._zk_client.get_partition_reassignment()
         left = {p: target for p, target in commanded.items() if not remove(p, target)}
+        self._commanded = left
         version = self._context.epoch_zk_version
         if left:
             await self._zk_client.set_or_create_partition_reassignment(left, version)

@@ -20,6 +20,7 @@ from emulator.kafka.controller.ports import Host
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.controller.states import read_states
 from emulator.kafka.profiles.guards.controller import (
+    DEAD_REPLICAS_ARE_INELIGIBLE,
     LAST_ISR_MEMBER_STAYS,
     OFFLINE_REPLICAS_AT_FAILOVER,
 )
@@ -97,6 +98,12 @@ class ReplicaStateMachine:
         if OFFLINE_REPLICAS_AT_FAILOVER in self._host.guards:
             await self.handle_state_changes(offline, _S.OFFLINE)
 
+    def _is_valid(self, replica: PartitionAndReplica, target: ReplicaState) -> bool:
+        before = self._context.replica_state(replica)
+        if target is _S.DELETION_INELIGIBLE and before is _S.OFFLINE:
+            return DEAD_REPLICAS_ARE_INELIGIBLE in self._host.guards
+        return before in VALID_PREVIOUS[target]
+
     async def handle_state_changes(
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
@@ -111,8 +118,7 @@ class ReplicaStateMachine:
             for replica in replicas:
                 groups.setdefault(replica.replica, []).append(replica)
             for broker, group in groups.items():
-                current = self._context.replica_state
-                valid = [r for r in group if current(r) in VALID_PREVIOUS[target]]
+                valid = [r for r in group if self._is_valid(r, target)]
                 if target is _S.OFFLINE:
                     await self._take_offline(broker, valid)
                 else:

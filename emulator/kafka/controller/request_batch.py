@@ -8,7 +8,7 @@ Source: controller/ControllerChannelManager.scala@2.6.3 AbstractControllerBroker
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 import msgspec
@@ -17,7 +17,9 @@ from emulator.kafka.controller.channel_manager import ControllerChannelManager
 from emulator.kafka.controller.context import ControllerContext
 from emulator.kafka.controller.errors import IllegalState
 from emulator.kafka.controller.ports import Host
+from emulator.kafka.profiles.base import StopReplicas
 from emulator.kafka.profiles.guards.controller import (
+    DELETIONS_SENT_ONCE,
     SHUTTING_DOWN_ARE_TOLD,
     SMALL_UPDATE_METADATA,
     STOP_REPLICA_EPOCH,
@@ -36,6 +38,7 @@ from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
 
 UNKNOWN_LEADER_EPOCH = -1
 EPOCH_DURING_DELETE = LEADER_DURING_DELETE = -2
+INITIAL_LEADER_EPOCH = INITIAL_ZK_VERSION = 0
 
 
 class ControllerBrokerRequestBatch:
@@ -56,11 +59,12 @@ class ControllerBrokerRequestBatch:
         self._on_deletion_response = on_deletion_response
         self._stops_with_epoch = STOP_REPLICA_EPOCH in host.guards
         self._none_means_none = SMALL_UPDATE_METADATA in host.guards
+        self._only_what_is_given = DELETIONS_SENT_ONCE in host.guards
         self._tells_shutting_down = SHUTTING_DOWN_ARE_TOLD in host.guards
         self._leader_and_isr: dict[int, dict[TopicPartition, PartitionState]] = {}
         self._update_metadata: dict[TopicPartition, PartitionState] = {}
         self._update_metadata_brokers: dict[int, None] = {}
-        self._stop_replica: dict[int, dict[TopicPartition, StopReplicaPartition]] = {}
+        self._stop_replica: dict[int, list[StopReplicaPartition]] = {}
 
     def new_batch(self) -> None:
         """A batch must start empty; IllegalState names what the last one has left."""
@@ -105,7 +109,7 @@ class ControllerBrokerRequestBatch:
         self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool
     ) -> None:
         """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted (none
-        before 2.6); the delete flag is sticky."""
+        before 2.6)."""
         cached = self._context.leadership.get(partition)
         # The epoch of now, not that of the transition: a broker obeys only a greater one than its
         # own, unless the replica is deleted (spec §4.4).
@@ -116,19 +120,21 @@ class ControllerBrokerRequestBatch:
             epoch = UNKNOWN_LEADER_EPOCH
         for broker in brokers:
             if broker >= 0:
-                entries = self._stop_replica.setdefault(broker, {})
-                before = entries.get(partition)
-                deletes = delete or (before is not None and before.delete)
-                entries[partition] = StopReplicaPartition(partition, epoch, deletes)
+                entries = self._stop_replica.setdefault(broker, [])
+                entries.append(StopReplicaPartition(partition, epoch, delete))
 
     def add_update_metadata(
         self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Partitions without leadership information are left out. Up to 2.1 none means all."""
+        """Partitions without leadership information are left out. Up to 2.1 none means all; up to
+        1.1 all partitions that are to be deleted go with the others."""
         self._update_metadata_brokers.update(dict.fromkeys(b for b in brokers if b >= 0))
-        included = tuple(partitions)
+        included = dict.fromkeys(partitions)
         if not included and not self._none_means_none:
-            included = tuple(self._context.leadership)
+            included = dict.fromkeys(self._context.leadership)
+        if not self._only_what_is_given:
+            deleted = self._context.topics_to_be_deleted
+            included |= dict.fromkeys(p for p in self._context.assignments if p.topic in deleted)
         for partition in included:
             state = self._context.leadership.get(partition)
             if state is not None:
@@ -137,8 +143,13 @@ class ControllerBrokerRequestBatch:
                 offline = tuple(b for b in assignment.replicas if not online(b, partition))
                 entry = _entry(partition, state, assignment)
                 if partition.topic in self._context.topics_to_be_deleted:
+                    # LeaderAndIsr.scala duringDelete: epoch and version are those of a new state.
+                    # EpochDuringDelete is for StopReplica alone.
                     entry = msgspec.structs.replace(
-                        entry, leader=LEADER_DURING_DELETE, leader_epoch=EPOCH_DURING_DELETE
+                        entry,
+                        leader=LEADER_DURING_DELETE,
+                        leader_epoch=INITIAL_LEADER_EPOCH,
+                        zk_version=INITIAL_ZK_VERSION,
                     )
                 self._update_metadata[partition] = msgspec.structs.replace(
                     entry,
@@ -181,14 +192,13 @@ class ControllerBrokerRequestBatch:
                         broker, update, partial(self._on_update_metadata_response, broker)
                     )
             for broker, stops in list(self._stop_replica.items()):
-                if broker in context.live_brokers:
+                if broker not in context.live_brokers:
+                    continue
+                for group in stop_replica_groups(self._host.profile.stop_replicas, stops):
                     stop = StopReplicaRequest(
-                        sender,
-                        controller_epoch,
-                        context.live_brokers[broker][1],
-                        tuple(stops.values()),
+                        sender, controller_epoch, context.live_brokers[broker][1], group
                     )
-                    answered = partial(self._stop_replica_answered, broker, stop.partitions)
+                    answered = partial(self._stop_replica_answered, broker, group)
                     await self._channels.send_request(broker, stop, answered)
         finally:
             # Also when a send fails; what a failed transition leaves was never sent (KAFKA-12315).
@@ -209,6 +219,32 @@ class ControllerBrokerRequestBatch:
         answers = tuple((p, e) for p, e in response.partitions if p in deleting)
         if answers:
             self._on_deletion_response(broker, StopReplicaResponse(response.error, answers))
+
+
+def stop_replica_groups(
+    strategy: StopReplicas, stops: Sequence[StopReplicaPartition]
+) -> list[tuple[StopReplicaPartition, ...]]:
+    """The partitions of each StopReplica to one broker, in the order of sending."""
+    each: list[tuple[StopReplicaPartition, ...]] = [(stop,) for stop in stops]
+    if strategy == "each-alone":
+        return each
+    if strategy == "empty-then-each":
+        # Every replica has a callback, so none can be grouped; the group is sent all the same.
+        return [(), *each]
+    deleted = tuple(stop for stop in stops if stop.delete)
+    remaining = tuple(stop for stop in stops if not stop.delete)
+    if strategy == "kept-together":
+        # Here too the group is sent if nothing is in it.
+        return [remaining, *((stop,) for stop in deleted)]
+    if strategy == "by-deletion":
+        return [group for group in (deleted, remaining) if group]
+    # A later entry of a partition replaces the earlier; the delete flag is sticky.
+    together: dict[TopicPartition, StopReplicaPartition] = {}
+    for stop in stops:
+        before = together.get(stop.partition)
+        deletes = stop.delete or (before is not None and before.delete)
+        together[stop.partition] = stop._replace(delete=deletes)
+    return [tuple(together.values())]
 
 
 def _entry(

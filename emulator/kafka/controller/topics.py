@@ -15,6 +15,8 @@ from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
+from zk.scala.library import LIBRARIES
+from zk.scala.murmur import topic_and_partition_hash
 
 
 class Topics:
@@ -90,6 +92,11 @@ class Topics:
         await zk_client.set_topic_assignment(topic, remaining, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
+        if self._subscribes:
+            # ZkClient creates one znode after the other, so the order of the HashMap that they were
+            # read into is seen (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
+            in_order = LIBRARIES[self._parts.host.profile.scala].map_order
+            partitions = in_order(partitions, lambda p: topic_and_partition_hash(*p))
         # A new replica receives nothing while its partition has no leader: the partition's
         # transition to Online, which creates the state znode, sends LeaderAndIsr to all of them.
         replicas = self._context.replicas_for_partitions(partitions)

@@ -38,6 +38,14 @@ ServesFrom = Literal["controller", "registration", "end"]
 """When a broker that starts takes up what came in: before its controller starts (0.8), before it
 registers (0.9, 0.10), or when all else has started."""
 
+StopReplicas = Literal[
+    "each-alone", "kept-together", "empty-then-each", "by-deletion", "all-together"
+]
+"""How replicas of one broker share StopReplica requests: each has its own (0.8, 0.9); those that
+are not deleted share one, which is sent even if it is empty (KAFKA-4420, 0.10.2); an empty request
+and then one each (1.1, an oversight); one request for deletions and one for the rest (KAFKA-8294,
+2.3); one for all (KIP-570, 2.6)."""
+
 StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs", "live-brokers"]
 """What a broker asks ZooKeeper for when it starts, in the order in which versions learned it:
 KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses
@@ -86,6 +94,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     record_batches: bool = True
     leaders_in_request: bool = False
     serves_from: ServesFrom = "end"
+    stop_replicas: StopReplicas = "each-alone"
     reads_at_start: tuple[StartRead, ...] = ()
     group_record_versions: tuple[int, int] = (1, 0)
     scala: Literal["2.11", "2.13"] = "2.13"

@@ -59,6 +59,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "topic": f"version {profile.topic_version}",
         "send-backoff": f"{profile.send_backoff_ms} ms",
         "serves-from": profile.serves_from,
+        "stop-replicas": profile.stop_replicas,
         "reads-at-start": ", ".join(profile.reads_at_start) or "-",
         "records": "in batches" if profile.record_batches else "each alone",
         "scala": profile.scala,

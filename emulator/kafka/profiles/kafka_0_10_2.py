@@ -9,6 +9,7 @@ PROFILE = after(
     name="0.10.2",
     release="0.10.2.2",
     citation="KafkaConfig.scala@0.10.2.2; spec §8, §9",
+    stop_replicas="kept-together",
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
     isr_members="replicas",

@@ -9,6 +9,7 @@ PROFILE = after(
     name="1.1",
     release="1.1.1",
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
+    stop_replicas="empty-then-each",
     reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
     zookeeper_client="asynchronous",
     # The client's own list, from here on the same in all versions.

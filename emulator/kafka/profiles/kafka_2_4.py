@@ -9,6 +9,7 @@ PROFILE = after(
     name="2.4",
     release="2.4.1",
     citation="KafkaConfig.scala@2.4.1; spec §8, §9",
+    stop_replicas="by-deletion",
     topic_version=2,
     defaults={
         "max.connections": "2147483647",

@@ -9,6 +9,7 @@ PROFILE = after(
     name="2.6",
     release="2.6.3",
     citation="KafkaConfig.scala@2.6.3; spec §4.4, §8, §9",
+    stop_replicas="all-together",
     defaults={
         # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor the ISR.
         "replica.lag.time.max.ms": "30000",

@@ -143,6 +143,17 @@ EMPTY_MEANS_NONE = Guard(
     citation="hazards B16; IsrChangeNotificationListener in KafkaController.scala@0.9.0.1",
 )
 
+DELETIONS_SENT_ONCE = Guard(
+    name="deletions-sent-once",
+    kafka="KAFKA-6630",
+    since="2.0",
+    does="An UpdateMetadata names a partition that is to be deleted only if it is about that"
+    " partition. Without it: every UpdateMetadata names all partitions of topics that are to be"
+    " deleted, until their znodes are gone.",
+    citation="spec §6.9; ControllerBrokerRequestBatch@1.1.1 and @2.0.1"
+    " addUpdateMetadataRequestForBrokers",
+)
+
 SMALL_UPDATE_METADATA = Guard(
     name="small-update-metadata",
     kafka="KAFKA-7537",
@@ -291,6 +302,79 @@ COMMAND_LISTED_BEFORE_DELETION = Guard(
     does="A controller deletes the command znode of reassignments as any other path: it lists the"
     " children first. Without it: the znode is deleted at once.",
     citation="spec §6.13; KafkaZkClient.scala@2.6.3 deletePartitionReassignment, deletePath",
+)
+
+COMMAND_READ_BEFORE_REMOVAL = Guard(
+    name="command-read-before-removal",
+    kafka="KIP-455",
+    since="2.4",
+    does="A controller reads the command of reassignments before it takes a partition out."
+    " Without it: it writes the moves that it knows, or deletes the znode if it knows none; what"
+    " was commanded meanwhile is lost.",
+    citation="spec §6.13; KafkaController.scala@1.1.1 removePartitionFromReassignedPartitions,"
+    " @2.6.3 maybeRemoveFromZkReassignment",
+    unneeded_before="1.1",
+)
+
+COMMAND_WRITTEN_IF_CHANGED = Guard(
+    name="command-written-if-changed",
+    kafka="KIP-455",
+    since="2.4",
+    does="A controller that begins reassignments writes the command only if it takes something"
+    " out. Without it: it writes it always, and a new controller without moves deletes a znode"
+    " that is not there.",
+    citation="spec §6.2, §6.13; KafkaController.scala@2.1.1 maybeTriggerPartitionReassignment",
+    unneeded_before="2.0",
+)
+
+ONLY_A_MOVING_TOPIC_REFUSES_PARTITIONS = Guard(
+    name="only-a-moving-topic-refuses-partitions",
+    kafka="KIP-455",
+    since="2.4",
+    does="CreatePartitions is refused while a partition of that topic moves. Without it: while the"
+    " command znode of reassignments exists, whatever its topics.",
+    citation="spec §6.13; AdminManager.scala@1.1.1 and @2.4.1 createPartitions",
+    unneeded_before="1.0",
+)
+
+DEAD_REPLICAS_ARE_INELIGIBLE = Guard(
+    name="dead-replicas-are-ineligible",
+    kafka="KAFKA-8237",
+    since="2.3",
+    does="When the deletion of a topic begins, a replica on a dead broker becomes ineligible, and"
+    " is taken offline again when the others are deleted. Without it: only a replica whose deletion"
+    " has begun can become ineligible; one on a dead broker stays offline.",
+    citation="spec §6.8, §6.14; ReplicaStateMachine.scala@2.1.1 and @2.4.1"
+    " ReplicaDeletionIneligible.validPreviousStates",
+)
+
+DELETION_CHECKED_AT_CREATION = Guard(
+    name="deletion-checked-at-creation",
+    kafka="KAFKA-13175",
+    since="3.1",
+    does="CreateTopics first looks whether the topic is marked for deletion. Without it: it finds"
+    " only that the topic exists.",
+    citation="spec §2.12, recording of 3.3.2; AdminZkClient.scala@3.3.2 validateTopicCreate",
+)
+
+TOPIC_IDS_READ = Guard(
+    name="topic-ids-read",
+    kafka="KIP-516",
+    since="2.8",
+    does="A broker reads a topic's znode again, for the topic id, after it has created the topic,"
+    " and before it adds partitions. Without it: it does not.",
+    citation="spec §2.12, recordings of 2.8.2 and 3.3.2; ZkAdminManager.scala@2.8.2 populateIds,"
+    " AdminZkClient.scala@2.8.2 writeTopicPartitionAssignment",
+)
+
+NEW_BROKERS_NOT_SENT_DELETIONS = Guard(
+    name="new-brokers-not-sent-deletions",
+    kafka="KAFKA-8237",
+    since="2.7",
+    does="The first UpdateMetadata to a broker that joins leaves topics out that are to be deleted."
+    " Without it: it names them, without a leader.",
+    citation="spec §6.4, no ticket found, recording of 3.3.2; ControllerContext.scala@2.7.2"
+    " partitionsWithLeaders",
 )
 
 NOTIFIED_MOVES_COMPLETE = Guard(
