@@ -191,8 +191,8 @@ TABLE: dict[str, Purpose] = {
     ),
     # A controller's first election, before it reads states and before it writes them: in seven
     # recordings 8 to 157 ms, median 18.
-    # From a topic's create to the read of its id, recorded with 2.8.2 and 3.3.2: before or after the
-    # controller, which the create wakes, has listed the topics.
+    # From a topic's create to the read of its id, recorded with 2.8.2 and 3.3.2: before or after
+    # the controller, which the create wakes, has listed the topics.
     "topic_created": Purpose(((0.0, 200), (0.5, 2 * _MS), (1.0, 8 * _MS))),
     # The parser of the command znode, used for the first time: 200 ms in 2.6.3 admin-znodes.
     "reassign_command": Purpose(
