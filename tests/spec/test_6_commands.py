@@ -312,6 +312,11 @@ def test_6_2_up_to_2_3_a_new_controller_reads_the_command_of_moves_with_its_cont
         ("2.1", {}, ["exists", "getData", "setData", "delete", "exists"]),
         ("1.1", {}, ["exists", "getData", "delete", "exists"]),
         (
+            "1.0",
+            {},
+            ["exists", "getData", "getData", "getData", "delete", "exists", "getData"],
+        ),
+        (
             "1.1",
             {"command-read-before-removal": True},
             ["exists", "getData", "exists", "getData", "delete", "exists"],
@@ -326,7 +331,8 @@ def test_6_2_up_to_2_3_a_new_controller_reads_the_command_of_moves_with_its_cont
 def test_6_13_from_1_1_to_2_3_a_completed_move_is_taken_out_of_a_command_that_nobody_reads(
     profile: str, guards: dict[str, bool], requests: list[str]
 ) -> None:
-    """As in recordings of 1.1.1 and 2.1.1; 2.0 to 2.3 write the command also when they begin."""
+    """As in recordings of 1.0.2, 1.1.1 and 2.1.1; 2.0 to 2.3 write the command also when they
+    begin, and ZkClient reads a znode whenever its watch fires."""
     with Emulated(profile=profile, guards=guards) as cluster:
         cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
         cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
@@ -449,6 +455,19 @@ def states_created(cluster: Emulated) -> list[int]:
     written = cluster.seen(events.ZkTransaction)
     ops = [op for it in written for op in (it.ops or (it,)) if op.op == "create"]
     return [int((op.path or "").split("/")[-2]) for op in ops if (op.path or "").endswith("/state")]
+
+
+@pytest.mark.parametrize(("profile", "epoch"), [("0.8.2", 1), ("1.0", 1), ("1.1", 0), ("2.4", 1)])
+def test_6_13_up_to_1_0_an_added_replica_is_sent_the_state_that_zookeeper_has(
+    profile: str, epoch: int
+) -> None:
+    """As in recordings of 1.0.2 and 1.1.1: the raised leader epoch is not in the cache before 2.4
+    (KAFKA-9212), and only up to 1.0 is the state read again."""
+    with Emulated(profile=profile) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
+        told = [it for it in cluster.seen(events.LeaderAndIsr, broker=3) if it.state.is_new]
+        assert [it.state.leader_epoch for it in told] == [epoch]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,7 @@ class Reassignments:
         self._go_online_together = ADDED_REPLICAS_GO_ONLINE_TOGETHER in guards
         self._is_written_first = MOVE_WRITTEN_BEFORE_IT_IS_CHECKED in guards
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
+        self._subscribes = parts.host.profile.zookeeper_client == "zkclient"
         self._reads_command = COMMAND_READ_BEFORE_REMOVAL in guards
         self._always_writes_command = COMMAND_WRITTEN_IF_CHANGED not in guards
         self._commanded: dict[TopicPartition, tuple[int, ...]] = {}
@@ -122,7 +123,10 @@ class Reassignments:
         """The command znode: watch it, and begin what it says, without looking whether the brokers
         are there; what cannot be begun is taken out of it. Returns the moves that were begun
         (processZkPartitionReassignment)."""
-        if not await self._zk_client.register_and_check_existence(self.handler):
+        # ZkClient's subscription stays; with ours the look sets the watch again.
+        if not self._subscribes and not await self._zk_client.register_and_check_existence(
+            self.handler
+        ):
             return []
         commanded = await self._zk_client.get_partition_reassignment()
         if commanded:
@@ -218,7 +222,11 @@ class Reassignments:
             await self._update_current_reassignment(partition, assignment)
             is_complete = await self._is_complete(partition, assignment)
         else:
+            is_new = partition not in self._context.being_reassigned
             self._watch(partition)
+            if is_new and self._subscribes:
+                # ZkClient's subscription sets the watch with an `exists`.
+                await self._zk_client.path_exists(paths.topic_partition_state(*partition))
             is_complete = await self._is_complete(partition, assignment)
             if not is_complete:
                 await self._update_current_reassignment(partition, assignment)
@@ -379,10 +387,10 @@ class Reassignments:
     ) -> None:
         """If there is a command znode it is rewritten without these, or deleted when nothing is
         left; then it is looked for again (maybeRemoveFromZkReassignment). From 1.1 to 2.3 it is not
-        read."""
+        read, before 1.1 it is read without a look whether it is there."""
         if not self._reads_command:
             commanded = self._commanded
-        elif await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
+        elif self._subscribes or await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
             commanded = await self._zk_client.get_partition_reassignment()
         else:
             return
@@ -394,4 +402,6 @@ class Reassignments:
         else:
             await self._zk_client.delete_partition_reassignment(version)
             # The look's `exists` sets the watch again: without it the next command goes unseen.
-            self._look_again()
+            # ZkClient does that by itself.
+            if not self._subscribes:
+                self._look_again()

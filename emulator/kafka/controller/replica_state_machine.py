@@ -134,10 +134,12 @@ class ReplicaStateMachine:
         context, batch = self._context, self._batch
         for replica in replicas:
             partition = replica.partition
-            if target is _S.NEW and self._host.profile.zookeeper_client == "zkclient":
-                # Up to 1.0 the state is read for each, but what the cache has is sent.
-                await self._zk_client.get_topic_partition_states([partition])
             state = context.leadership.get(partition)
+            if target is _S.NEW and self._host.profile.zookeeper_client == "zkclient":
+                # Up to 1.0 a new replica is sent what ZooKeeper has: after a raised leader epoch,
+                # which the cache has not before 2.4, that is newer (getLeaderIsrAndEpochForPartition).
+                read = await self._zk_client.get_topic_partition_states([partition])
+                state = read.get(partition)
             if target is _S.NEW:
                 # A new replica gets LeaderAndIsr at once if the partition has a leader; in a new
                 # partition it waits until that comes online.
