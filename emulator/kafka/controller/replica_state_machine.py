@@ -136,8 +136,8 @@ class ReplicaStateMachine:
             partition = replica.partition
             state = context.leadership.get(partition)
             if target is _S.NEW and self._host.profile.zookeeper_client == "zkclient":
-                # Up to 1.0 a new replica is sent what ZooKeeper has: after a raised leader epoch,
-                # which the cache has not before 2.4, that is newer (getLeaderIsrAndEpochForPartition).
+                # Up to 1.0 a new replica is sent what ZooKeeper has. After a raised leader epoch
+                # the cache is behind that until 2.4 (getLeaderIsrAndEpochForPartition).
                 read = await self._zk_client.get_topic_partition_states([partition])
                 state = read.get(partition)
             if target is _S.NEW:
