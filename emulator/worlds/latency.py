@@ -189,11 +189,11 @@ TABLE: dict[str, Purpose] = {
     "controller_event": Purpose(
         _quick(300), (30, ((0.0, 300), (0.5, 900), (0.9, 2500), (1.0, 8 * _MS)))
     ),
-    # A controller's first election, before it reads states and before it writes them: in seven
-    # recordings 8 to 157 ms, median 18.
     # From a topic's create to the read of its id, recorded with 2.8.2 and 3.3.2: before or after
     # the controller, which the create wakes, has listed the topics.
     "topic_created": Purpose(((0.0, 200), (0.5, 2 * _MS), (1.0, 8 * _MS))),
+    # A controller's first election, before it reads states and before it writes them: in seven
+    # recordings 8 to 157 ms, median 18.
     # The parser of the command znode, used for the first time: 200 ms in 2.6.3 admin-znodes.
     "reassign_command": Purpose(
         _quick(300), (1, ((0.0, 20 * _MS), (0.5, 100 * _MS), (1.0, 220 * _MS)))
