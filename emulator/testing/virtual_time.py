@@ -5,8 +5,6 @@ It has only the kernel and one process, no Kafka.
 
 from __future__ import annotations
 
-from types import TracebackType
-
 from emulator.kernel.scheduler import NEVER, Body, Kernel, Task
 from emulator.trace.sink import Sink
 
@@ -35,10 +33,5 @@ class VirtualTime:
     def __enter__(self) -> VirtualTime:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.kernel.close()

@@ -81,28 +81,18 @@ class ControllerZNode(msgspec.Struct, frozen=True):
     timestamp_ms: int
 
 
-class _State(msgspec.Struct):
+# Payloads, written in the order of their fields. `version`: what is written; what is read there
+# Kafka does not look at.
+class _State(msgspec.Struct, kw_only=True):
     controller_epoch: Int32
     leader: Int32
-    version: Int32
+    version: object = 1
     leader_epoch: Int32
     isr: tuple[Int32, ...]
 
 
-class _StateRead(msgspec.Struct):
-    controller_epoch: Int32
-    leader: Int32
-    leader_epoch: Int32
-    isr: tuple[Int32, ...]
-
-
-class _Controller(msgspec.Struct):
-    version: int
-    brokerid: int
-    timestamp: str
-
-
-class _ControllerRead(msgspec.Struct):
+class _Controller(msgspec.Struct, kw_only=True):
+    version: object = 1
     brokerid: Int32
     timestamp: str = "0"
 
@@ -112,12 +102,8 @@ class _Partition(msgspec.Struct):
     partition: Int32
 
 
-class _Partitions(msgspec.Struct):
-    version: int
-    partitions: list[_Partition]
-
-
-class _PartitionsRead(msgspec.Struct):
+class _Partitions(msgspec.Struct, kw_only=True):
+    version: object = 1
     partitions: list[_Partition]
 
 
@@ -127,29 +113,30 @@ class _TopicV1(msgspec.Struct):
 
 
 class _Topic(msgspec.Struct):
-    version: int
-    partitions: dict[str, tuple[Int32, ...]]
-    adding_replicas: dict[str, tuple[Int32, ...]]
-    removing_replicas: dict[str, tuple[Int32, ...]]
-
-
-class _TopicRead(msgspec.Struct):
+    version: object = 2
     partitions: dict[str, tuple[Int32, ...]] = {}
     adding_replicas: dict[str, tuple[Int32, ...]] = {}
     removing_replicas: dict[str, tuple[Int32, ...]] = {}
 
 
 _encode = msgspec.json.Encoder().encode
-_state_decoder = msgspec.json.Decoder(_StateRead)
-_controller_decoder = msgspec.json.Decoder(_ControllerRead)
-_partitions_decoder = msgspec.json.Decoder(_PartitionsRead)
-_topic_decoder = msgspec.json.Decoder(_TopicRead)
+_state_decoder = msgspec.json.Decoder(_State)
+_controller_decoder = msgspec.json.Decoder(_Controller)
+_partitions_decoder = msgspec.json.Decoder(_Partitions)
+_topic_decoder = msgspec.json.Decoder(_Topic)
 
 
 def encode_state(state: LeaderIsrAndControllerEpoch) -> bytes:
     """TopicPartitionStateZNode.encode: the zk_version is not in the payload."""
     it = state.leader_and_isr
-    return _encode(_State(state.controller_epoch, it.leader, 1, it.leader_epoch, it.isr))
+    return _encode(
+        _State(
+            controller_epoch=state.controller_epoch,
+            leader=it.leader,
+            leader_epoch=it.leader_epoch,
+            isr=it.isr,
+        )
+    )
 
 
 def decode_state(path: str, data: bytes | None, zk_version: int) -> LeaderIsrAndControllerEpoch:
@@ -161,7 +148,9 @@ def decode_state(path: str, data: bytes | None, zk_version: int) -> LeaderIsrAnd
 
 def encode_controller(controller: ControllerZNode) -> bytes:
     """ControllerZNode.encode."""
-    return _encode(_Controller(1, controller.broker_id, str(controller.timestamp_ms)))
+    return _encode(
+        _Controller(brokerid=controller.broker_id, timestamp=str(controller.timestamp_ms))
+    )
 
 
 def decode_controller(data: bytes | None, path: str = paths.CONTROLLER) -> ControllerZNode:
@@ -202,8 +191,7 @@ def encode_isr_change(
 ) -> bytes:
     """IsrChangeNotificationSequenceZNode.encode, in the order of `isr_change_order`."""
     ordered = isr_change_order(partitions, library, scala_maps=scala_maps)
-    listed = [_Partition(it.topic, it.partition) for it in ordered]
-    return _encode(_Partitions(1, listed))
+    return _encode(_Partitions(partitions=[_Partition(*it) for it in ordered]))
 
 
 def decode_isr_change(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
@@ -215,7 +203,7 @@ def decode_isr_change(path: str, data: bytes | None) -> tuple[TopicPartition, ..
 
 def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
     """PreferredReplicaElectionZNode.encode, in the order given."""
-    return _encode(_Partitions(1, [_Partition(it.topic, it.partition) for it in partitions]))
+    return _encode(_Partitions(partitions=[_Partition(*it) for it in partitions]))
 
 
 def decode_preferred_election(

@@ -59,18 +59,12 @@ class ProducerIdBlock(msgspec.Struct, frozen=True):
     end: int
 
 
-class _BrokerV1(msgspec.Struct):
+# Payloads, as in `codec`.
+class _BrokerUpTo3(msgspec.Struct):
     jmx_port: int
     timestamp: str
-    host: str | None
-    version: int
-    port: int
-
-
-class _BrokerV2(msgspec.Struct):
-    jmx_port: int
-    timestamp: str
-    endpoints: list[str]
+    endpoints: list[str] | msgspec.UnsetType
+    """Not of version 1."""
     host: str | None
     version: int
     port: int
@@ -78,19 +72,9 @@ class _BrokerV2(msgspec.Struct):
     """Of version 3 alone."""
 
 
-class _BrokerV4(msgspec.Struct, omit_defaults=True):
-    listener_security_protocol_map: dict[str, str]
-    endpoints: list[str]
-    rack: str | msgspec.UnsetType
-    jmx_port: int
-    port: int
-    host: str | None
-    version: int
-    timestamp: str
-
-
-class _BrokerV5(msgspec.Struct):
-    features: dict[str, int]
+class _Broker(msgspec.Struct):
+    features: dict[str, int] | msgspec.UnsetType
+    """From version 5 on."""
     listener_security_protocol_map: dict[str, str]
     endpoints: list[str]
     rack: str | msgspec.UnsetType
@@ -112,13 +96,8 @@ class _BrokerRead(msgspec.Struct):
     rack: str | None = None
 
 
-class _LogDirEvent(msgspec.Struct):
-    version: int
-    broker: int
-    event: int
-
-
-class _LogDirEventRead(msgspec.Struct):
+class _LogDirEvent(msgspec.Struct, kw_only=True):
+    version: object = 1
     broker: Int32
     event: Int32
 
@@ -129,53 +108,30 @@ class _Reassigned(msgspec.Struct):
     replicas: tuple[Int32, ...]
 
 
-class _Reassignment(msgspec.Struct):
-    version: int
-    partitions: list[_Reassigned]
-
-
-class _ReassignmentRead(msgspec.Struct):
+class _Reassignment(msgspec.Struct, kw_only=True):
+    version: object = 1
     partitions: list[_Reassigned]
 
 
 class _Config(msgspec.Struct):
-    version: int
-    config: dict[str, str]
-
-
-class _ConfigRead(msgspec.Struct):
+    version: object = 1
     config: dict[str, str] = {}
 
 
-class _ConfigChange(msgspec.Struct):
-    version: int
-    entity_path: str
-
-
-class _ConfigChangeRead(msgspec.Struct):
+class _ConfigChange(msgspec.Struct, omit_defaults=True):
     version: Int32
     entity_path: str | None = None
     entity_type: str | None = None
     entity_name: str | None = None
 
 
-class _ClusterId(msgspec.Struct):
-    version: str
+class _ClusterId(msgspec.Struct, kw_only=True):
+    version: object = "1"
     id: str
 
 
-class _ClusterIdRead(msgspec.Struct):
-    id: str
-
-
-class _ProducerIdBlock(msgspec.Struct):
-    version: int
-    broker: int
-    block_start: str
-    block_end: str
-
-
-class _ProducerIdBlockRead(msgspec.Struct):
+class _ProducerIdBlock(msgspec.Struct, kw_only=True):
+    version: object = 1
     broker: Int32
     block_start: str
     block_end: str
@@ -183,12 +139,12 @@ class _ProducerIdBlockRead(msgspec.Struct):
 
 _encode = msgspec.json.Encoder().encode
 _broker_decoder = msgspec.json.Decoder(_BrokerRead)
-_log_dir_decoder = msgspec.json.Decoder(_LogDirEventRead)
-_reassignment_decoder = msgspec.json.Decoder(_ReassignmentRead)
-_config_decoder = msgspec.json.Decoder(_ConfigRead)
-_config_change_decoder = msgspec.json.Decoder(_ConfigChangeRead)
-_cluster_id_decoder = msgspec.json.Decoder(_ClusterIdRead)
-_producer_id_block_decoder = msgspec.json.Decoder(_ProducerIdBlockRead)
+_log_dir_decoder = msgspec.json.Decoder(_LogDirEvent)
+_reassignment_decoder = msgspec.json.Decoder(_Reassignment)
+_config_decoder = msgspec.json.Decoder(_Config)
+_config_change_decoder = msgspec.json.Decoder(_ConfigChange)
+_cluster_id_decoder = msgspec.json.Decoder(_ClusterId)
+_producer_id_block_decoder = msgspec.json.Decoder(_ProducerIdBlock)
 
 
 def encode_broker(broker: BrokerInfo) -> bytes:
@@ -198,15 +154,14 @@ def encode_broker(broker: BrokerInfo) -> bytes:
     host, port = (plain.host, plain.port) if plain else (None, -1)
     jmx_port, at, version = broker.jmx_port, str(broker.timestamp_ms), broker.version
     if version == 1:
-        return _encode(_BrokerV1(jmx_port, at, host, version, port))
+        return _encode(_BrokerUpTo3(jmx_port, at, msgspec.UNSET, host, version, port))
     endpoints = [f"{it.listener}://{_address(it)}" for it in broker.endpoints]
     rack = msgspec.UNSET if broker.rack is None else broker.rack
     if version < 4:
-        return _encode(_BrokerV2(jmx_port, at, endpoints, host, version, port, rack))
+        return _encode(_BrokerUpTo3(jmx_port, at, endpoints, host, version, port, rack))
     listeners = {it.listener: it.security_protocol for it in broker.endpoints}
-    if version == 4:
-        return _encode(_BrokerV4(listeners, endpoints, rack, jmx_port, port, host, version, at))
-    return _encode(_BrokerV5({}, listeners, endpoints, rack, jmx_port, port, host, version, at))
+    features: dict[str, int] | msgspec.UnsetType = msgspec.UNSET if version == 4 else {}
+    return _encode(_Broker(features, listeners, endpoints, rack, jmx_port, port, host, version, at))
 
 
 def _address(endpoint: EndPoint) -> str:
@@ -246,7 +201,7 @@ def _end_point(path: str, text: str, protocols: Mapping[str, str]) -> EndPoint:
 
 def encode_log_dir_event(event: LogDirEvent) -> bytes:
     """LogDirEventNotificationSequenceZNode.encode."""
-    return _encode(_LogDirEvent(1, event.broker, event.event))
+    return _encode(_LogDirEvent(broker=event.broker, event=event.event))
 
 
 def decode_log_dir_event(path: str, data: bytes | None) -> LogDirEvent:
@@ -258,7 +213,7 @@ def decode_log_dir_event(path: str, data: bytes | None) -> LogDirEvent:
 def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> bytes:
     """ReassignPartitionsZNode.encode, in the order given."""
     listed = [_Reassigned(it.topic, it.partition, to) for it, to in targets.items()]
-    return _encode(_Reassignment(1, listed))
+    return _encode(_Reassignment(partitions=listed))
 
 
 def decode_reassignment(
@@ -271,7 +226,7 @@ def decode_reassignment(
 
 def encode_config(config: Mapping[str, str]) -> bytes:
     """ConfigEntityZNode.encode, in the order given."""
-    return _encode(_Config(1, dict(config)))
+    return _encode(_Config(config=dict(config)))
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
@@ -297,7 +252,7 @@ def decode_config_change(path: str, data: bytes | None) -> ConfigChange:
 
 def encode_cluster_id(cluster_id: str) -> bytes:
     """ClusterIdZNode.toJson: the version is a string here."""
-    return _encode(_ClusterId("1", cluster_id))
+    return _encode(_ClusterId(id=cluster_id))
 
 
 def decode_cluster_id(data: bytes | None, path: str = paths.CLUSTER_ID) -> str:
@@ -308,7 +263,8 @@ def decode_cluster_id(data: bytes | None, path: str = paths.CLUSTER_ID) -> str:
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     """ProducerIdManager.generateProducerIdBlockJson@2.6.3: the ids are strings, JavaScript has no
     numbers of that size."""
-    return _encode(_ProducerIdBlock(1, block.broker, str(block.start), str(block.end)))
+    first, last = str(block.start), str(block.end)
+    return _encode(_ProducerIdBlock(broker=block.broker, block_start=first, block_end=last))
 
 
 def decode_producer_id_block(

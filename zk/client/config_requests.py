@@ -7,6 +7,7 @@ zk/KafkaZkClient.scala@2.6.3, zk/AdminZkClient.scala@2.6.3; spec §1.10.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from zk import paths
 from zk.client import codec_admin
@@ -20,11 +21,7 @@ class ConfigRequests(ZkRequests):
 
     async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:
         path = paths.config_entity(entity_type, entity)
-        reply = await self.one(GetData(path))
-        if reply.code is Code.NO_NODE:
-            return {}
-        expect_ok(reply, path)
-        return self._decoded(codec_admin.decode_config, path, reply.data) or {}
+        return await self._read(path, partial(codec_admin.decode_config, path)) or {}
 
     async def get_topic_configs(
         self, topics: Sequence[str]

@@ -12,6 +12,7 @@ utils/ReplicationUtils.scala@2.6.3; spec §2.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from zk import paths
@@ -86,11 +87,7 @@ class KafkaZkClient(ConfigRequests):
             await self.make_sure_persistent_path_exists(path)
 
     async def get_cluster_id(self) -> str | None:
-        reply = await self.one(GetData(paths.CLUSTER_ID))
-        if reply.code is Code.NO_NODE:
-            return None
-        expect_ok(reply, paths.CLUSTER_ID)
-        return self._decoded(codec_admin.decode_cluster_id, reply.data)
+        return await self._read(paths.CLUSTER_ID, codec_admin.decode_cluster_id)
 
     async def create_or_get_cluster_id(self, proposed: str) -> str:
         try:
@@ -152,10 +149,9 @@ class KafkaZkClient(ConfigRequests):
 
     async def _after_node_exists(self, path: str) -> Stat | None:
         """The Stat when it is ours after all; None: create again."""
-        reply = await self.one(GetData(path))
-        if reply.code is Code.NO_NODE:
+        reply = await self.read_if_present(path)
+        if reply is None:
             return None
-        expect_ok(reply, path)
         assert reply.stat is not None
         owner, session = reply.stat.ephemeral_owner, self.client.session_id
         # An earlier attempt whose reply was lost.
@@ -177,19 +173,14 @@ class KafkaZkClient(ConfigRequests):
         return await self.path_exists(handler.path)
 
     async def get_controller_id(self) -> int | None:
-        reply = await self.one(GetData(paths.CONTROLLER))
-        if reply.code is Code.NO_NODE:
-            return None
-        expect_ok(reply, paths.CONTROLLER)
-        controller = self._decoded(codec.decode_controller, reply.data)
+        controller = await self._read(paths.CONTROLLER, codec.decode_controller)
         return controller.broker_id if controller else None
 
     async def get_controller_epoch(self) -> tuple[int, int] | None:
         """(epoch, znode version)."""
-        reply = await self.one(GetData(paths.CONTROLLER_EPOCH))
-        if reply.code is Code.NO_NODE:
+        reply = await self.read_if_present(paths.CONTROLLER_EPOCH)
+        if reply is None:
             return None
-        expect_ok(reply, paths.CONTROLLER_EPOCH)
         assert reply.stat is not None
         return codec.decode_controller_epoch(reply.data), reply.stat.version
 
@@ -255,7 +246,7 @@ class KafkaZkClient(ConfigRequests):
 
     async def delete_controller(self, epoch_zk_version: int) -> None:
         """Fenced delete of `/controller`, to force an election."""
-        await self.fenced_batch([Delete(paths.CONTROLLER, MATCH_ANY_VERSION)], epoch_zk_version)
+        await self.delete_paths([paths.CONTROLLER], epoch_zk_version)
 
     # -- brokers and topics ------------------------------------------------------------------------
 
@@ -270,26 +261,19 @@ class KafkaZkClient(ConfigRequests):
         self, brokers: Sequence[int]
     ) -> dict[int, tuple[BrokerInfo, int]]:
         """Of these; who is gone is left out."""
-        replies = await self.batch([GetData(paths.broker_id(b)) for b in brokers])
+        replies = await self._read_all([paths.broker_id(b) for b in brokers])
         brokers_and_epochs = {}
         for broker, reply in zip(brokers, replies, strict=True):
-            if reply.code is Code.OK and reply.stat is not None:
-                info = self._broker_info(broker, reply)
+            if reply is not None and reply.stat is not None:
+                path = paths.broker_id(broker)
+                info = self._decoded(codec_admin.decode_broker, path, reply.data)
                 if info is not None:
                     brokers_and_epochs[broker] = (info, reply.stat.czxid)
-            elif reply.code is not Code.NO_NODE:
-                raise ZooKeeperError(reply.code, paths.broker_id(broker))
         return brokers_and_epochs
 
     async def get_broker(self, broker: int) -> BrokerInfo | None:
-        reply = await self.one(GetData(paths.broker_id(broker)))
-        if reply.code is Code.NO_NODE:
-            return None
-        expect_ok(reply, paths.broker_id(broker))
-        return self._broker_info(broker, reply)
-
-    def _broker_info(self, broker: int, reply: Reply) -> BrokerInfo | None:
-        return self._decoded(codec_admin.decode_broker, paths.broker_id(broker), reply.data)
+        path = paths.broker_id(broker)
+        return await self._read(path, partial(codec_admin.decode_broker, path))
 
     async def get_all_topics(self, *, register_watch: bool) -> list[str]:
         return await self._children(GetChildren(paths.TOPICS, register_watch))
@@ -299,16 +283,13 @@ class KafkaZkClient(ConfigRequests):
     ) -> dict[TopicPartition, ReplicaAssignment]:
         """Each partition's replicas; a topic without a readable znode has none."""
         names = list(topics)
-        replies = await self.batch([GetData(paths.topic(t)) for t in names])
+        replies = await self._read_all([paths.topic(t) for t in names])
         assignments: dict[TopicPartition, ReplicaAssignment] = {}
         for name, reply in zip(names, replies, strict=True):
-            if reply.code is Code.OK:
-                path, data = paths.topic(name), reply.data
-                assignment = self._decoded(codec.decode_topic, path, data)
+            if reply is not None:
+                assignment = self._decoded(codec.decode_topic, paths.topic(name), reply.data)
                 for partition, replicas in (assignment or {}).items():
                     assignments[TopicPartition(name, partition)] = replicas
-            elif reply.code is not Code.NO_NODE:
-                raise ZooKeeperError(reply.code, paths.topic(name))
         if not self._era.creates_leaf_first:
             return assignments
         # A mutable HashMap: new partitions are created in its order, one after the other
@@ -333,15 +314,12 @@ class KafkaZkClient(ConfigRequests):
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
         """The states that exist and can be read."""
-        replies = await self.get_topic_partition_states_raw(partitions)
+        replies = await self._read_all([_state_path(p) for p in partitions])
         states = {}
         for partition, reply in zip(partitions, replies, strict=True):
-            if reply.code is Code.OK:
-                state = self.decode_state(partition, reply)
-                if state is not None:
-                    states[partition] = state
-            elif reply.code is not Code.NO_NODE:
-                raise ZooKeeperError(reply.code, _state_path(partition))
+            state = None if reply is None else self.decode_state(partition, reply)
+            if state is not None:
+                states[partition] = state
         return states
 
     async def get_topic_partition_states_raw(
@@ -489,20 +467,17 @@ class KafkaZkClient(ConfigRequests):
         """All partitions that the nodes name, as often as they are named; nodes that are gone or
         unreadable name none."""
         where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
-        replies = await self.batch([GetData(path) for path in where])
         named: list[TopicPartition] = []
-        for path, reply in zip(where, replies, strict=True):
-            if reply.code is Code.OK:
+        for path, reply in zip(where, await self._read_all(where), strict=True):
+            if reply is not None:
                 named += self._decoded(codec.decode_isr_change, path, reply.data) or ()
-            elif reply.code is not Code.NO_NODE:
-                raise ZooKeeperError(reply.code, path)
         return named
 
     async def delete_isr_change_notifications(
         self, sequence_numbers: Sequence[str], epoch_zk_version: int
     ) -> None:
         nodes = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
-        await self.fenced_batch([Delete(n, MATCH_ANY_VERSION) for n in nodes], epoch_zk_version)
+        await self.delete_paths(nodes, epoch_zk_version)
 
     # -- log directory events, admin commands ------------------------------------------------------
 
@@ -522,17 +497,14 @@ class KafkaZkClient(ConfigRequests):
         self, sequence_numbers: Sequence[str], epoch_zk_version: int
     ) -> None:
         nodes = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
-        await self.fenced_batch([Delete(n, MATCH_ANY_VERSION) for n in nodes], epoch_zk_version)
+        await self.delete_paths(nodes, epoch_zk_version)
 
     async def get_topic_deletions(self) -> list[str]:
         return await self.get_children(paths.DELETE_TOPICS)
 
     async def get_preferred_replica_election(self) -> list[TopicPartition]:
-        reply = await self.one(GetData(paths.PREFERRED_REPLICA_ELECTION))
-        if reply.code is Code.NO_NODE:
-            return []
-        expect_ok(reply, paths.PREFERRED_REPLICA_ELECTION)
-        return list(self._decoded(codec.decode_preferred_election, reply.data) or ())
+        path = paths.PREFERRED_REPLICA_ELECTION
+        return list(await self._read(path, codec.decode_preferred_election) or ())
 
     async def create_preferred_replica_election(self, partitions: Iterable[TopicPartition]) -> Code:
         """The command of a tool, never fenced."""
@@ -541,13 +513,11 @@ class KafkaZkClient(ConfigRequests):
 
     async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
         """Sent whether it exists or not, as Kafka does."""
-        path = paths.PREFERRED_REPLICA_ELECTION
-        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+        await self.delete_paths([paths.PREFERRED_REPLICA_ELECTION], epoch_zk_version)
 
     async def delete_topic_deletion(self, topic: str, epoch_zk_version: int) -> None:
         """The marker of a deletion that is over."""
-        path = paths.delete_topic(topic)
-        await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+        await self.delete_paths([paths.delete_topic(topic)], epoch_zk_version)
 
     async def create_delete_topic_path(self, topic: str) -> Code:
         """The marker of a deletion (admin API, unfenced)."""
@@ -566,11 +536,7 @@ class KafkaZkClient(ConfigRequests):
 
     async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
         """What the command znode asks for; nothing when it is absent or unreadable."""
-        reply = await self.one(GetData(paths.REASSIGN_PARTITIONS))
-        if reply.code is Code.NO_NODE:
-            return {}
-        expect_ok(reply, paths.REASSIGN_PARTITIONS)
-        return self._decoded(codec_admin.decode_reassignment, reply.data) or {}
+        return await self._read(paths.REASSIGN_PARTITIONS, codec_admin.decode_reassignment) or {}
 
     async def create_partition_reassignment(
         self, moves: Mapping[TopicPartition, tuple[int, ...]]
@@ -596,22 +562,19 @@ class KafkaZkClient(ConfigRequests):
         if self._era.lists_before_deleting:
             await self.delete_recursive(paths.REASSIGN_PARTITIONS, epoch_zk_version)
         else:
-            await self.delete_path(paths.REASSIGN_PARTITIONS, epoch_zk_version)
+            await self.delete_paths([paths.REASSIGN_PARTITIONS], epoch_zk_version)
 
     async def get_broker_ids_from_log_dir_events(
         self, sequence_numbers: Sequence[str]
     ) -> list[int]:
         """Whose log directories failed; nodes that are gone or unreadable name nobody."""
         where = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
-        replies = await self.batch([GetData(path) for path in where])
         named: dict[int, None] = {}
-        for path, reply in zip(where, replies, strict=True):
-            if reply.code is Code.OK:
+        for path, reply in zip(where, await self._read_all(where), strict=True):
+            if reply is not None:
                 event = self._decoded(codec_admin.decode_log_dir_event, path, reply.data)
                 if event is not None:
                     named[event.broker] = None
-            elif reply.code is not Code.NO_NODE:
-                raise ZooKeeperError(reply.code, path)
         return list(named)
 
     async def propagate_log_dir_event(self, broker: int) -> str:

@@ -16,7 +16,7 @@ from zk.client.client_version import ClientVersion
 from zk.client.codec_admin import BrokerInfo
 from zk.client.zk_requests import ZkRequests, expect_ok
 from zk.errors import Code, ZooKeeperError
-from zk.ops import Create, CreateMode, GetData, Reply, SetData
+from zk.ops import Create, CreateMode, SetData
 
 FIRST_EPOCH, FIRST_VERSION = 1, 1
 """What a controller remembers that has made the epoch's znode; its version is 0 in truth."""
@@ -39,11 +39,9 @@ async def increment_controller_epoch(zk: ZkRequests, era: ClientVersion) -> tupl
     (epoch, version). Between the steps another may be elected (H8)."""
     epoch, version = 0, 0
     if not era.looks_before_creating or await zk.path_exists(paths.CONTROLLER_EPOCH):
-        reply = await zk.one(GetData(paths.CONTROLLER_EPOCH))
-        if reply.code is Code.OK and reply.stat is not None:
-            epoch, version = codec.decode_controller_epoch(reply.data), reply.stat.version
-        elif reply.code is not Code.NO_NODE:
-            raise ZooKeeperError(reply.code, paths.CONTROLLER_EPOCH)
+        current = await zk.read_if_present(paths.CONTROLLER_EPOCH)
+        if current is not None and current.stat is not None:
+            epoch, version = codec.decode_controller_epoch(current.data), current.stat.version
     data = codec.encode_controller_epoch(epoch + 1)
     reply = await zk.one(SetData(paths.CONTROLLER_EPOCH, data, version))
     if reply.code is Code.NO_NODE:
@@ -85,11 +83,9 @@ async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
             return True
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, path)
-        existing = await zk.one(GetData(path))
-        if existing.code is Code.OK and existing.stat is not None:
+        existing = await zk.read_if_present(path)
+        if existing is not None and existing.stat is not None:
             return existing.stat.ephemeral_owner == zk.client.session_id
-        if existing.code is not Code.NO_NODE:
-            raise ZooKeeperError(existing.code, path)
 
 
 async def _create_unlike_mine(
@@ -104,20 +100,12 @@ async def _create_unlike_mine(
             return True
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, path)
-        existing = await _read_if_present(zk, path)
+        existing = await zk.read_if_present(path)
         if existing is not None and existing.data == data:
             return True
-        again = await _read_if_present(zk, path)
+        again = await zk.read_if_present(path)
         if again is None:
             continue
         if not is_mine(again.data):
             return False
         await zk.client.sleep_session_timeout()
-
-
-async def _read_if_present(zk: ZkRequests, path: str) -> Reply | None:
-    existing = await zk.one(GetData(path))
-    if existing.code is Code.NO_NODE:
-        return None
-    expect_ok(existing, path)
-    return existing

@@ -8,7 +8,7 @@ wrapRequestWithControllerEpochCheck); spec §2.1, §2.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import ParamSpec, TypeVar
 
 from zk import paths
@@ -20,6 +20,7 @@ from zk.ops import (
     Delete,
     Exists,
     GetChildren,
+    GetData,
     Multi,
     OpResult,
     Reply,
@@ -79,23 +80,31 @@ class ZkRequests:
             self.client.report_malformed(error)
             return None
 
+    async def read_if_present(self, path: str) -> Reply | None:
+        """None: there is no such znode."""
+        return reply_if_present(await self.one(GetData(path)), path)
+
+    async def _read(self, path: str, decode: Callable[[bytes | None], T]) -> T | None:
+        """A znode's content; None: there is no such znode, or it cannot be decoded."""
+        reply = await self.read_if_present(path)
+        return None if reply is None else self._decoded(decode, reply.data)
+
+    async def _read_all(self, where: Sequence[str]) -> Iterator[Reply | None]:
+        """Several in one batch, each as by `read_if_present`."""
+        replies = await self.batch([GetData(path) for path in where])
+        return map(reply_if_present, replies, where)
+
     async def get_children(self, path: str) -> list[str]:
         """Names of the children (empty when the parent is absent), watched where a handler is
         registered and the request asks for it."""
         return await self._children(GetChildren(path, watch=True))
 
     async def _children(self, request: GetChildren) -> list[str]:
-        reply = await self.one(request)
-        if reply.code is Code.NO_NODE:
-            return []
-        expect_ok(reply, request.path)
-        return list(reply.children)
+        reply = reply_if_present(await self.one(request), request.path)
+        return [] if reply is None else list(reply.children)
 
     async def path_exists(self, path: str) -> bool:
-        reply = await self.one(Exists(path))
-        if reply.code not in (Code.OK, Code.NO_NODE):
-            raise ZooKeeperError(reply.code, path)
-        return reply.code is Code.OK
+        return reply_if_present(await self.one(Exists(path)), path) is not None
 
     async def make_sure_persistent_path_exists(self, path: str) -> None:
         await self._create_recursive(path, None, fail_if_exists=False)
@@ -124,26 +133,30 @@ class ZkRequests:
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
         """Children first, each found by listing its parent, then the node; fenced. What is gone
         already is no error, anything else is."""
-        reply = await self.one(GetChildren(path, watch=True))
-        if reply.code is Code.NO_NODE:
+        reply = reply_if_present(await self.one(GetChildren(path, watch=True)), path)
+        if reply is None:
             return
-        expect_ok(reply, path)
         for child in sorted(reply.children):
             await self.delete_recursive(f"{path}/{child}", epoch_zk_version)
-        deleted = (await self._delete(path, epoch_zk_version))[0]
-        if deleted.code is not Code.NO_NODE:
-            expect_ok(deleted, path)
+        (deleted,) = await self.delete_paths([path], epoch_zk_version)
+        reply_if_present(deleted, path)
 
-    async def delete_path(self, path: str, epoch_zk_version: int) -> None:
-        """Fenced; what comes of it is not looked at."""
-        await self._delete(path, epoch_zk_version)
-
-    async def _delete(self, path: str, epoch_zk_version: int) -> list[Reply]:
-        return await self.fenced_batch([Delete(path, MATCH_ANY_VERSION)], epoch_zk_version)
+    async def delete_paths(self, where: Sequence[str], epoch_zk_version: int) -> list[Reply]:
+        """Fenced; most callers do not look at what comes of it."""
+        deletes = [Delete(path, MATCH_ANY_VERSION) for path in where]
+        return await self.fenced_batch(deletes, epoch_zk_version)
 
 
 def reply_of(result: OpResult, zxid: int) -> Reply:
     return Reply(result.code, zxid, result.path, stat=result.stat)
+
+
+def reply_if_present(reply: Reply, path: str) -> Reply | None:
+    """None: there is no such znode. Raises ZooKeeperError for any other error."""
+    if reply.code is Code.NO_NODE:
+        return None
+    expect_ok(reply, path)
+    return reply
 
 
 def expect_ok(reply: Reply, path: str) -> None:

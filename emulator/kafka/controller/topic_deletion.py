@@ -141,6 +141,6 @@ class TopicDeletionManager:
         await self._replicas.handle_state_changes(deleted, _S.NON_EXISTENT)
         # The marker last: a controller that fails over meanwhile begins the deletion again.
         await self._zk_client.delete_recursive(paths.topic(topic), version)
-        await self._zk_client.delete_path(paths.config_entity("topics", topic), version)
+        await self._zk_client.delete_paths([paths.config_entity("topics", topic)], version)
         await self._zk_client.delete_topic_deletion(topic, version)
         context.remove_topic(topic)
