@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 import msgspec
 
-from emulator.scenario.actions.base import ZOOKEEPER, Ways
+from emulator.scenario.actions.base import ZOOKEEPER
+from emulator.scenario.actions.drawing import Ways
 from emulator.worlds.network.links import LinkDirection, Stream
 from emulator.worlds.network.memory import Break, MemoryNetwork
 from zk.real.proxy import Proxy

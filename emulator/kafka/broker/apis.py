@@ -22,69 +22,8 @@ from emulator.kafka.broker.replica_manager import Produced, ReplicaManager
 from emulator.kafka.broker.request_handlers import Received
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
-from emulator.kafka.protocol.groups import (
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    GroupRequest,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from emulator.kafka.protocol.messages import (
-    AdminResponse,
-    AlterConfigsRequest,
-    AlterIsrRequest,
-    AlterIsrResponse,
-    AlterPartitionReassignmentsRequest,
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeConfigsRequest,
-    ElectionResults,
-    ElectionType,
-    ElectLeadersRequest,
-    FetchRequest,
-    FetchResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    ListPartitionReassignmentsRequest,
-    MetadataRequest,
-    MetadataResponse,
-    OffsetsForLeaderEpochRequest,
-    ProducedPartition,
-    ProduceRequest,
-    ProduceResponse,
-    Reassignment,
-    Request,
-    Response,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from emulator.kafka.protocol import groups as g
+from emulator.kafka.protocol import messages as m
 from emulator.kafka.protocol.transport import ServerConnection
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -101,12 +40,12 @@ class ControllerPort(Protocol):
 
     def controlled_shutdown(
         self,
-        request: ControlledShutdownRequest,
-        respond: Callable[[ControlledShutdownResponse], None],
+        request: m.ControlledShutdownRequest,
+        respond: Callable[[m.ControlledShutdownResponse], None],
     ) -> None: ...
 
     def alter_isrs(
-        self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
+        self, request: m.AlterIsrRequest, respond: Callable[[m.AlterIsrResponse], None]
     ) -> None: ...
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool: ...
@@ -114,8 +53,8 @@ class ControllerPort(Protocol):
     def elect_leaders(
         self,
         partitions: tuple[TopicPartition, ...],
-        election_type: ElectionType,
-        done: Callable[[ElectionResults], Awaitable[None]],
+        election_type: m.ElectionType,
+        done: Callable[[m.ElectionResults], Awaitable[None]],
     ) -> None: ...
 
     def alter_partition_reassignments(
@@ -125,7 +64,7 @@ class ControllerPort(Protocol):
     def list_partition_reassignments(
         self,
         partitions: tuple[TopicPartition, ...] | None,
-        done: Callable[[tuple[Reassignment, ...] | Errors], None],
+        done: Callable[[tuple[m.Reassignment, ...] | Errors], None],
     ) -> None: ...
 
 
@@ -140,7 +79,7 @@ class GroupPort(Protocol):
 
     def partition_for(self, group: str) -> int: ...
 
-    async def handle(self, request: GroupRequest, connection: ServerConnection) -> None: ...
+    async def handle(self, request: g.GroupRequest, connection: ServerConnection) -> None: ...
 
 
 class KafkaApis:
@@ -174,74 +113,74 @@ class KafkaApis:
         controller, admin = self._controller, self._admin
         try:
             match request:
-                case FetchRequest():
+                case m.FetchRequest():
                     await self._fetch(request, connection)
-                case ProduceRequest():
+                case m.ProduceRequest():
                     await self._produce(request, connection)
-                case OffsetsForLeaderEpochRequest():
+                case m.OffsetsForLeaderEpochRequest():
                     connection.respond(await self._replicas.last_offset_for_leader_epoch(request))
-                case ListOffsetsRequest():
+                case m.ListOffsetsRequest():
                     connection.respond(await self._list_offsets(request))
-                case MetadataRequest():
+                case m.MetadataRequest():
                     connection.respond(await self._metadata(request))
-                case ApiVersionsRequest():
-                    connection.respond(ApiVersionsResponse())
-                case InitProducerIdRequest():
+                case m.ApiVersionsRequest():
+                    connection.respond(m.ApiVersionsResponse())
+                case m.InitProducerIdRequest():
                     connection.respond(await self._init_producer_id(request))
-                case FindCoordinatorRequest():
+                case g.FindCoordinatorRequest():
                     connection.respond(await self._find_coordinator(request))
                 # -- from the controller and from other brokers
                 # For an earlier incarnation of this broker (isBrokerEpochStale, KIP-380). -1: the
                 # controller is older than 2.2. A greater epoch is accepted: the controller may see
                 # a registration before the broker has the answer to it.
-                case LeaderAndIsrRequest() | UpdateMetadataRequest() | StopReplicaRequest() if (
-                    0 <= request.broker_epoch < self._context.broker_epoch
-                ):
+                case (
+                    m.LeaderAndIsrRequest() | m.UpdateMetadataRequest() | m.StopReplicaRequest()
+                ) if 0 <= request.broker_epoch < self._context.broker_epoch:
                     self._context.refused(request, Errors.STALE_BROKER_EPOCH)
                     connection.respond(error_response(request, Errors.STALE_BROKER_EPOCH))
-                case LeaderAndIsrRequest():
+                case m.LeaderAndIsrRequest():
                     connection.respond(await self._replicas.become_leader_or_follower(request))
-                case UpdateMetadataRequest():
+                case m.UpdateMetadataRequest():
                     connection.respond(await self._update_metadata(request))
-                case StopReplicaRequest():
+                case m.StopReplicaRequest():
                     connection.respond(await self._replicas.stop_replicas(request))
-                case ControlledShutdownRequest():
+                case m.ControlledShutdownRequest():
                     controller.controlled_shutdown(request, connection.respond)
-                case AlterIsrRequest():
+                case m.AlterIsrRequest():
                     self._alter_isr(request, connection)
                 # -- administration. Only at the controller's own broker, although the first three
                 # do nothing but write to ZooKeeper, where any broker could.
-                case CreateTopicsRequest() | CreatePartitionsRequest() | DeleteTopicsRequest() if (
-                    not controller.is_active
-                ):
-                    connection.respond(AdminResponse(Errors.NOT_CONTROLLER))
-                case CreateTopicsRequest():
+                case (
+                    m.CreateTopicsRequest() | m.CreatePartitionsRequest() | m.DeleteTopicsRequest()
+                ) if not controller.is_active:
+                    connection.respond(m.AdminResponse(Errors.NOT_CONTROLLER))
+                case m.CreateTopicsRequest():
                     await admin.create_topic(request, connection.respond)
-                case CreatePartitionsRequest():
+                case m.CreatePartitionsRequest():
                     if controller.is_topic_queued_for_deletion(request.topic):
-                        connection.respond(AdminResponse(Errors.INVALID_TOPIC_EXCEPTION))
+                        connection.respond(m.AdminResponse(Errors.INVALID_TOPIC_EXCEPTION))
                     else:
                         await admin.create_partitions(request, connection.respond)
-                case DeleteTopicsRequest():
+                case m.DeleteTopicsRequest():
                     await admin.delete_topic(request, connection.respond)
-                case ElectLeadersRequest():
+                case m.ElectLeadersRequest():
                     self._elect_leaders(request, connection)
-                case AlterPartitionReassignmentsRequest():
+                case m.AlterPartitionReassignmentsRequest():
                     controller.alter_partition_reassignments(
                         dict(request.targets), partial(_respond_per_partition, connection)
                     )
-                case ListPartitionReassignmentsRequest():
+                case m.ListPartitionReassignmentsRequest():
                     controller.list_partition_reassignments(
                         request.partitions,
                         lambda result: connection.respond(
-                            AdminResponse(result)
+                            m.AdminResponse(result)
                             if isinstance(result, Errors)
-                            else AdminResponse(Errors.NONE, reassignments=result)
+                            else m.AdminResponse(Errors.NONE, reassignments=result)
                         ),
                     )
-                case AlterConfigsRequest():
+                case m.AlterConfigsRequest():
                     connection.respond(await admin.alter_configs(request))
-                case DescribeConfigsRequest():
+                case m.DescribeConfigsRequest():
                     connection.respond(await admin.describe_configs(request))
                 case _:
                     await self._groups.handle(request, connection)
@@ -253,7 +192,7 @@ class KafkaApis:
 
     # -- metadata ----------------------------------------------------------------------------------
 
-    async def _metadata(self, request: MetadataRequest) -> MetadataResponse:
+    async def _metadata(self, request: m.MetadataRequest) -> m.MetadataResponse:
         """Topics that are asked for and not there may be created (getTopicMetadata): the client
         asks again until they have leaders."""
         response = self._metadata_cache.metadata(request.topics)
@@ -267,12 +206,14 @@ class KafkaApis:
             if topic == GROUP_METADATA_TOPIC:
                 errors.append((topic, await self._create_offsets_topic()))
             elif config.auto_create_topics_enable:
-                errors.append((topic, await self._create_topic(CreateTopicsRequest(topic, (), ()))))
+                errors.append(
+                    (topic, await self._create_topic(m.CreateTopicsRequest(topic, (), ())))
+                )
         return msgspec.structs.replace(response, errors=tuple(errors)) if errors else response
 
-    async def _create_topic(self, request: CreateTopicsRequest) -> Errors:
+    async def _create_topic(self, request: m.CreateTopicsRequest) -> Errors:
         """At this broker, also where it is not the controller; not waited for (createTopic)."""
-        results: list[AdminResponse] = []
+        results: list[m.AdminResponse] = []
         await self._admin.create_topic(request, results.append, waits=False)
         error = results[0].error
         if error in (Errors.NONE, Errors.TOPIC_ALREADY_EXISTS):
@@ -292,7 +233,7 @@ class KafkaApis:
             self._context.failed("consumer groups", failed)
             return Errors.COORDINATOR_NOT_AVAILABLE
         return await self._create_topic(
-            CreateTopicsRequest(
+            m.CreateTopicsRequest(
                 GROUP_METADATA_TOPIC,
                 (),
                 (
@@ -305,29 +246,31 @@ class KafkaApis:
             )
         )
 
-    async def _find_coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+    async def _find_coordinator(
+        self, request: g.FindCoordinatorRequest
+    ) -> g.FindCoordinatorResponse:
         """The leader of the group's partition of `__consumer_offsets`, which is created when it is
         asked for first (handleFindCoordinatorRequest)."""
         if request.key_type != 0:
             # With COORDINATOR_NOT_AVAILABLE a client would ask for ever.
-            return FindCoordinatorResponse(Errors.INVALID_REQUEST, NO_TRANSACTIONS)
+            return g.FindCoordinatorResponse(Errors.INVALID_REQUEST, NO_TRANSACTIONS)
         if GROUP_METADATA_TOPIC not in self._metadata_cache.topics():
             await self._create_offsets_topic()
         number = self._groups.partition_for(request.key)
         state = self._metadata_cache.partition(TopicPartition(GROUP_METADATA_TOPIC, number))
         leader = self._metadata_cache.alive_broker(state.leader) if state is not None else None
         if leader is None:
-            return FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
-        return FindCoordinatorResponse(Errors.NONE, "", leader.broker, leader.host, leader.port)
+            return g.FindCoordinatorResponse(Errors.COORDINATOR_NOT_AVAILABLE)
+        return g.FindCoordinatorResponse(Errors.NONE, "", leader.broker, leader.host, leader.port)
 
     # -- data --------------------------------------------------------------------------------------
 
-    async def _produce(self, request: ProduceRequest, connection: ServerConnection) -> None:
+    async def _produce(self, request: m.ProduceRequest, connection: ServerConnection) -> None:
         def respond(produced: Produced) -> None:
             """With acks 0 nobody reads an error: the connection is closed, so that the client asks
             for metadata (KafkaApis.scala@2.6.3 handleProduceRequest, sendResponseCallback)."""
             if request.acks != 0:
-                connection.respond(ProduceResponse(produced))
+                connection.respond(m.ProduceResponse(produced))
             elif any(partition.error is not Errors.NONE for partition in produced):
                 # The only sign that a producer with acks 0 can get.
                 connection.hang_up()
@@ -337,17 +280,17 @@ class KafkaApis:
 
         await self._replicas.append_records(request, respond)
 
-    async def _init_producer_id(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
+    async def _init_producer_id(self, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
         """Transactions are not emulated; InitProducerId has no message that could say so."""
         if request.transactional_id is not None:
-            return InitProducerIdResponse(Errors.INVALID_REQUEST)
+            return m.InitProducerIdResponse(Errors.INVALID_REQUEST)
         producer_id = await self._producer_ids.generate_producer_id()
-        return InitProducerIdResponse(Errors.NONE, producer_id, 0)
+        return m.InitProducerIdResponse(Errors.NONE, producer_id, 0)
 
-    async def _fetch(self, request: FetchRequest, connection: ServerConnection) -> None:
+    async def _fetch(self, request: m.FetchRequest, connection: ServerConnection) -> None:
         context = self._sessions.context_of(request)
         if isinstance(context, Errors):
-            connection.respond(FetchResponse(context, 0, ()))
+            connection.respond(m.FetchResponse(context, 0, ()))
             return
 
         def respond(fetched: FetchedPartitions) -> None:
@@ -364,39 +307,39 @@ class KafkaApis:
             self._context.follower_epochs[request.replica_id] = request.replica_epoch
         await self._replicas.fetch_messages(request, context, respond)
 
-    async def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
+    async def _list_offsets(self, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
         hosted = self._replicas.partitions.get(request.partition)
         if hosted is None:
-            return ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+            return m.ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
         await hosted.lock.pass_read()
         log = hosted.leader_log_or_error(request.current_leader_epoch)
         if isinstance(log, Errors):
-            return ListOffsetsResponse(log, -1)
+            return m.ListOffsetsResponse(log, -1)
         if request.timestamp_ms is not None:
             offset, timestamp_ms = hosted.offset_for_time(request.timestamp_ms, log)
-            return ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch, timestamp_ms)
+            return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch, timestamp_ms)
         # Where the log begins a leader always knows; where committed records end it may not yet.
         offset = log.log_start_offset
         if not request.earliest:
             latest = hosted.latest_offset(request.replica_id, log)
             if isinstance(latest, Errors):
-                return ListOffsetsResponse(latest, -1)
+                return m.ListOffsetsResponse(latest, -1)
             offset = latest
-        return ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
+        return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
 
     # -- control -----------------------------------------------------------------------------------
 
-    async def _update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
+    async def _update_metadata(self, request: m.UpdateMetadataRequest) -> m.UpdateMetadataResponse:
         try:
             await self._replicas.maybe_update_metadata_cache(request)
             # Parked requests wait for what the cache shows: looked at once it shows something new.
             await self._admin.metadata_changed(s.partition for s in request.states)
             await self._elections.metadata_changed(s.partition for s in request.states)
         except KafkaError as failed:
-            return UpdateMetadataResponse(failed.error)
-        return UpdateMetadataResponse(Errors.NONE)
+            return m.UpdateMetadataResponse(failed.error)
+        return m.UpdateMetadataResponse(Errors.NONE)
 
-    def _alter_isr(self, request: AlterIsrRequest, connection: ServerConnection) -> None:
+    def _alter_isr(self, request: m.AlterIsrRequest, connection: ServerConnection) -> None:
         """A version that does not know the request closes the connection, or has said so before it
         was sent: this answer stands for both (`controller_channel`)."""
         error = Errors.NOT_CONTROLLER
@@ -407,11 +350,11 @@ class KafkaApis:
             return
         partitions = tuple(p.partition for p in request.partitions)
         self._context.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
-        connection.respond(AlterIsrResponse(error))
+        connection.respond(m.AlterIsrResponse(error))
 
     # -- administration ----------------------------------------------------------------------------
 
-    def _elect_leaders(self, request: ElectLeadersRequest, connection: ServerConnection) -> None:
+    def _elect_leaders(self, request: m.ElectLeadersRequest, connection: ServerConnection) -> None:
         """A request for all partitions is not told of those that needed no election."""
         partitions = request.partitions
         unneeded = Errors.ELECTION_NOT_NEEDED if partitions is None else None
@@ -423,7 +366,7 @@ class KafkaApis:
                 connection, {p: e for p, e in results.items() if e is not unneeded}
             )
 
-        async def done(results: ElectionResults) -> None:
+        async def done(results: m.ElectionResults) -> None:
             await self._elections.answer(results, deadline_ms, respond)
 
         self._controller.elect_leaders(
@@ -438,37 +381,37 @@ def _respond_per_partition(
 ) -> None:
     """The first error stands for the whole request."""
     error = next((e for e in results.values() if e is not Errors.NONE), Errors.NONE)
-    connection.respond(AdminResponse(error, partitions=tuple(results.items())))
+    connection.respond(m.AdminResponse(error, partitions=tuple(results.items())))
 
 
-_OF_AN_ERROR: Mapping[type[Request], Callable[[Errors], Response]] = {
-    LeaderAndIsrRequest: LeaderAndIsrResponse,
-    UpdateMetadataRequest: UpdateMetadataResponse,
-    StopReplicaRequest: StopReplicaResponse,
-    InitProducerIdRequest: InitProducerIdResponse,
-    FindCoordinatorRequest: FindCoordinatorResponse,
-    JoinGroupRequest: JoinGroupResponse,
-    SyncGroupRequest: SyncGroupResponse,
-    HeartbeatRequest: HeartbeatResponse,
-    LeaveGroupRequest: LeaveGroupResponse,
-    OffsetFetchRequest: OffsetFetchResponse,
-    ListGroupsRequest: ListGroupsResponse,
-    DescribeGroupsRequest: DescribeGroupsResponse,
-    DeleteGroupsRequest: DeleteGroupsResponse,
+_OF_AN_ERROR: Mapping[type[m.Request], Callable[[Errors], m.Response]] = {
+    m.LeaderAndIsrRequest: m.LeaderAndIsrResponse,
+    m.UpdateMetadataRequest: m.UpdateMetadataResponse,
+    m.StopReplicaRequest: m.StopReplicaResponse,
+    m.InitProducerIdRequest: m.InitProducerIdResponse,
+    g.FindCoordinatorRequest: g.FindCoordinatorResponse,
+    g.JoinGroupRequest: g.JoinGroupResponse,
+    g.SyncGroupRequest: g.SyncGroupResponse,
+    g.HeartbeatRequest: g.HeartbeatResponse,
+    g.LeaveGroupRequest: g.LeaveGroupResponse,
+    g.OffsetFetchRequest: g.OffsetFetchResponse,
+    g.ListGroupsRequest: g.ListGroupsResponse,
+    g.DescribeGroupsRequest: g.DescribeGroupsResponse,
+    g.DeleteGroupsRequest: g.DeleteGroupsResponse,
 }
 """Responses that say nothing else."""
 
 
-def error_response(request: Request, error: Errors) -> Response:
+def error_response(request: m.Request, error: Errors) -> m.Response:
     """The answer to a request that failed as a whole (AbstractRequest.java@2.6.3
     getErrorResponse)."""
     match request:
-        case FetchRequest():
-            return FetchResponse(error, 0, ())
-        case ProduceRequest(partitions=partitions):
-            return ProduceResponse(
-                tuple(ProducedPartition(p.partition, error, -1) for p in partitions)
+        case m.FetchRequest():
+            return m.FetchResponse(error, 0, ())
+        case m.ProduceRequest(partitions=partitions):
+            return m.ProduceResponse(
+                tuple(m.ProducedPartition(p.partition, error, -1) for p in partitions)
             )
-        case OffsetCommitRequest(offsets=offsets):
-            return OffsetCommitResponse(tuple((p, error) for p, _ in offsets))
-    return _OF_AN_ERROR.get(type(request), AdminResponse)(error)
+        case g.OffsetCommitRequest(offsets=offsets):
+            return g.OffsetCommitResponse(tuple((p, error) for p, _ in offsets))
+    return _OF_AN_ERROR.get(type(request), m.AdminResponse)(error)

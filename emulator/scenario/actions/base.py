@@ -13,19 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import ClassVar, Literal, Protocol
+from typing import ClassVar, Protocol
 
 import msgspec
 
 from emulator.kernel.holds import Place
 from emulator.registry import classes_of
-from emulator.scenario.actions.drawing import Draw
+from emulator.scenario.actions.drawing import Draw, Ways, link_between
 from emulator.trace.values import Parameters
 from zk.wire import When
-
-Ways = Literal["both", "to_peer", "from_peer"]
-"""The directions of a link that a fault is about, as its `broker` sees them."""
-
 
 ZOOKEEPER = "zookeeper"
 """The service: the server, or all of them."""
@@ -302,8 +298,11 @@ class Action(
 
     def holds(self) -> tuple[object, ...]:
         """What it has in its hands until it is healed: nothing else that holds the same is done
-        meanwhile."""
-        return (self.name,)
+        meanwhile. By default, its name for the same link or broker."""
+        broker, peer = getattr(self, "broker", None), getattr(self, "peer", None)
+        if broker is not None and peer is not None:
+            return (self.name, *link_between(broker, peer))
+        return (self.name,) if broker is None else (self.name, broker)
 
     @property
     def parameters(self) -> Parameters:

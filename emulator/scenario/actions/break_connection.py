@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from emulator.scenario.actions.base import Action, World
-from emulator.scenario.actions.drawing import Draw, link_between
+from emulator.scenario.actions.drawing import Draw
 from zk.wire import When
 
 Kind = Literal[
@@ -45,9 +45,6 @@ class BreakConnection(Action, frozen=True, tag="break_connection"):
         if peer is None:
             return None
         return cls(broker, peer, when, draw.one_of(kinds), late_ms, draw.between(1, 3))
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.links.break_connection(

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from emulator.kernel.rng import Stream
 
 T = TypeVar("T")
 Assignment = list[tuple[int, ...]]
+Ways = Literal["both", "to_peer", "from_peer"]
+"""The directions of a link that a fault is about, as its `broker` sees them."""
 
 
 def link_between(broker: int, peer: int | str) -> tuple[object, ...]:
@@ -65,6 +67,16 @@ class Draw:
         """Another broker, if there is one."""
         others = [one for one in self.brokers if one != broker]
         return self.one_of(others) if others else None
+
+    def peer_or_zookeeper(self, broker: int) -> int | str | None:
+        """The other end of one of its links."""
+        return "zookeeper" if self.chance(40) else self.peer_of(broker)
+
+    @property
+    def ways(self) -> Ways:
+        """Mostly both."""
+        ways: tuple[Ways, ...] = ("both", "both", "to_peer", "from_peer")
+        return self.one_of(ways)
 
     @property
     def topic(self) -> str | None:

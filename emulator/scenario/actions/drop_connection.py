@@ -40,9 +40,6 @@ class DropConnection(Action, frozen=True, tag="drop_connection"):
         when: When = draw.one_of(("before", "after"))
         return cls(draw.broker, when, draw.one_of(ops), draw.between(1, 3))
 
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
-
     def apply(self, world: World) -> None:
         world.zookeeper.drop_connection(self.broker, self.when, self.op, self.count)
 

@@ -26,6 +26,3 @@ class ForgetSession(Action, frozen=True, tag="forget_session"):
 
     def healed(self) -> Action:
         return EndSession(self.broker)
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)

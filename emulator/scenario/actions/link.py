@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Action, Ways, World
-from emulator.scenario.actions.drawing import Draw, link_between
+from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw, Ways, link_between
 
 
 class CutLink(Action, frozen=True, tag="cut_link"):
@@ -21,7 +21,7 @@ class CutLink(Action, frozen=True, tag="cut_link"):
     def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = draw.peer_of(broker)
-        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        ways = draw.ways
         return None if peer is None else cls(broker, peer, ways)
 
     def holds(self) -> tuple[object, ...]:
@@ -62,7 +62,7 @@ class DelayLink(Action, frozen=True, tag="delay_link"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
-        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        peer = draw.peer_or_zookeeper(broker)
         return None if peer is None else cls(broker, peer, draw.spread(1, 3000))
 
     def holds(self) -> tuple[object, ...]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Action, Ways, World
-from emulator.scenario.actions.drawing import Draw, link_between
+from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class LinkLatency(Action, frozen=True, tag="link_latency"):
@@ -24,9 +24,9 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
-        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
+        peer = draw.peer_or_zookeeper(broker)
         low, typical, high = sorted(draw.spread(1, 2000) for _ in range(3))
-        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        ways = draw.ways
         return None if peer is None else cls(broker, peer, low, typical, high, ways)
 
     @classmethod
@@ -38,9 +38,6 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
         typical_ms = draw.spread(5, 250)
         times_ms = typical_ms // 2, typical_ms, typical_ms * 2
         return [cls(broker, "zookeeper", *times_ms) for broker in draw.brokers]
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         times = self.low_ms, self.typical_ms, self.high_ms

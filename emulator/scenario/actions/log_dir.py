@@ -24,9 +24,6 @@ class FailLogDir(Action, frozen=True, tag="fail_log_dir"):
         """The only one there is: its broker halts, and finds it repaired when it starts."""
         return cls(draw.broker)
 
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
-
     def apply(self, world: World) -> None:
         world.hosts[self.broker].fail_log_dir(self.directory)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Action, Ways, World
-from emulator.scenario.actions.drawing import Draw, link_between
+from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class LossyLink(Action, frozen=True, tag="lossy_link"):
@@ -20,13 +20,10 @@ class LossyLink(Action, frozen=True, tag="lossy_link"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
-        peer = "zookeeper" if draw.chance(40) else draw.peer_of(broker)
-        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        peer = draw.peer_or_zookeeper(broker)
+        ways = draw.ways
         loss = draw.one_of((0.01, 0.1, 0.4))
         return None if peer is None else cls(broker, peer, loss, ways)
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.links.lose(self.broker, self.peer, self.ways, self.loss)

@@ -20,9 +20,6 @@ class SlowFollower(Action, frozen=True, tag="slow_follower"):
     def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker, draw.spread(200, 100_000))
 
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
-
     def apply(self, world: World) -> None:
         world.links.limit_bandwidth(self.broker, self.bytes_per_s)
 
@@ -42,9 +39,6 @@ class SlowDisk(Action, frozen=True, tag="slow_disk"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker, draw.spread(1, 300))
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.hosts[self.broker].slow_disk(self.ms_per_append)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from emulator.scenario.actions.base import Action, Ways, World
-from emulator.scenario.actions.drawing import Draw, link_between
+from emulator.scenario.actions.base import Action, World
+from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class SlowLink(Action, frozen=True, tag="slow_link"):
@@ -23,11 +23,8 @@ class SlowLink(Action, frozen=True, tag="slow_link"):
     def drawn(cls, draw: Draw) -> Action | None:
         broker = draw.broker
         peer = draw.peer_of(broker)
-        ways: Ways = draw.one_of(("both", "both", "to_peer", "from_peer"))
+        ways = draw.ways
         return None if peer is None else cls(broker, peer, draw.spread(500, 100_000), ways)
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, *link_between(self.broker, self.peer))
 
     def apply(self, world: World) -> None:
         world.links.narrow(self.broker, self.peer, self.ways, self.bytes_per_s)

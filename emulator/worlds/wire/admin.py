@@ -12,20 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.protocol.messages import (
-    AdminResponse,
-    AlterConfigsRequest,
-    AlterPartitionReassignmentsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeConfigsRequest,
-    ElectionType,
-    ElectLeadersRequest,
-    ListPartitionReassignmentsRequest,
-    Reassignment,
-    Request,
-)
+from emulator.kafka.protocol import messages as m
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
@@ -42,13 +29,13 @@ ENTITY_TYPES = {2: "topics", 4: "brokers"}
 SET, DELETE = 0, 1
 DEFAULT_CONFIG = 5
 """DescribeConfigsResponse.java ConfigSource: nobody has set it."""
-_NOT_CHECKED = AdminResponse(Errors.INVALID_REQUEST, "validate_only is not emulated")
-_NO_SETTINGS = AdminResponse(Errors.INVALID_REQUEST, "only topics and brokers have settings here")
+_NOT_CHECKED = m.AdminResponse(Errors.INVALID_REQUEST, "validate_only is not emulated")
+_NO_SETTINGS = m.AdminResponse(Errors.INVALID_REQUEST, "only topics and brokers have settings here")
 
 
-def _result(entry: Entity) -> AdminResponse:
+def _result(entry: Entity) -> m.AdminResponse:
     """A message comes with it from some version on."""
-    return AdminResponse(error_of(entry.error_code), getattr(entry, "error_message", None) or "")
+    return m.AdminResponse(error_of(entry.error_code), getattr(entry, "error_message", None) or "")
 
 
 def _error(error: Errors, message: str = "") -> Values:
@@ -57,7 +44,7 @@ def _error(error: Errors, message: str = "") -> Values:
 
 
 def _each(
-    topics: Iterable[Entity], requests: Iterable[Request], *, validate_only: bool = False
+    topics: Iterable[Entity], requests: Iterable[m.Request], *, validate_only: bool = False
 ) -> Sent:
     """One request of ours for each topic of Kafka's."""
     if validate_only:
@@ -65,17 +52,17 @@ def _each(
     return Sent(tuple(requests))
 
 
-def _named(names: Iterable[str], responses: Sequence[AdminResponse]) -> list[dict[str, object]]:
+def _named(names: Iterable[str], responses: Sequence[m.AdminResponse]) -> list[dict[str, object]]:
     return [
         {"name": name, **_error(response.error, response.message)}
         for name, response in zip(names, responses, strict=True)
     ]
 
 
-class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
+class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
     """An assignment wins over the two numbers, which are -1 then."""
 
-    name, key, sends = "CreateTopics", 19, CreateTopicsRequest
+    name, key, sends = "CreateTopics", 19, m.CreateTopicsRequest
     newest = {"0.11": 2, "2.0": 3, "2.4": 5}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -87,7 +74,7 @@ class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
                 # refused with the same error.
                 replicas = {0: ()}
             requests.append(
-                CreateTopicsRequest(
+                m.CreateTopicsRequest(
                     topic.name,
                     tuple(replicas[n] for n in sorted(replicas)),
                     tuple((c.name, c.value or "") for c in topic.configs),
@@ -99,12 +86,12 @@ class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
         only = getattr(entity, "validate_only", False)
         return _each(entity.topics, requests, validate_only=only)
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         topics = _named((topic.name for topic in entity.topics), responses)
         described = {"num_partitions": -1, "replication_factor": -1, "configs": None}
         return {"topics": [{**topic, **described} for topic in topics]}
 
-    def write_request(self, request: CreateTopicsRequest) -> Values:
+    def write_request(self, request: m.CreateTopicsRequest) -> Values:
         topic = {
             "name": request.topic,
             "num_partitions": request.num_partitions,
@@ -117,14 +104,14 @@ class CreateTopics(Api[CreateTopicsRequest, AdminResponse]):
         }
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
-    def read_response(self, entity: Entity, request: CreateTopicsRequest) -> AdminResponse:
+    def read_response(self, entity: Entity, request: m.CreateTopicsRequest) -> m.AdminResponse:
         return _result(entity.topics[0])
 
 
-class CreatePartitions(Api[CreatePartitionsRequest, AdminResponse]):
+class CreatePartitions(Api[m.CreatePartitionsRequest, m.AdminResponse]):
     """`count` is the number in all."""
 
-    name, key, sends = "CreatePartitions", 37, CreatePartitionsRequest
+    name, key, sends = "CreatePartitions", 37, m.CreatePartitionsRequest
     newest = {"1.0": 0, "2.0": 1, "2.4": 2}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -132,43 +119,45 @@ class CreatePartitions(Api[CreatePartitionsRequest, AdminResponse]):
         requests = []
         for topic in entity.topics:
             replicas = tuple(a.broker_ids for a in topic.assignments or ())
-            requests.append(CreatePartitionsRequest(topic.name, replicas, timeout, topic.count))
+            requests.append(m.CreatePartitionsRequest(topic.name, replicas, timeout, topic.count))
         return _each(entity.topics, requests, validate_only=entity.validate_only)
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         results = _named((topic.name for topic in entity.topics), responses)
         return {"results": results}
 
-    def write_request(self, request: CreatePartitionsRequest) -> Values:
+    def write_request(self, request: m.CreatePartitionsRequest) -> Values:
         assignments = [{"broker_ids": replicas} for replicas in request.assignment] or None
         topic = {"name": request.topic, "count": request.count, "assignments": assignments}
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
 
-    def read_response(self, entity: Entity, request: CreatePartitionsRequest) -> AdminResponse:
+    def read_response(self, entity: Entity, request: m.CreatePartitionsRequest) -> m.AdminResponse:
         return _result(entity.results[0])
 
 
-class DeleteTopics(Api[DeleteTopicsRequest, AdminResponse]):
+class DeleteTopics(Api[m.DeleteTopicsRequest, m.AdminResponse]):
     """By name."""
 
-    name, key, sends = "DeleteTopics", 20, DeleteTopicsRequest
+    name, key, sends = "DeleteTopics", 20, m.DeleteTopicsRequest
     newest = {"1.0": 1, "2.0": 2, "2.1": 3, "2.4": 4}
 
     def read_request(self, entity: Entity) -> Sent:
         timeout = milliseconds(entity.timeout)
-        return Sent(tuple(DeleteTopicsRequest(name, timeout) for name in entity.topic_names))
+        return Sent(tuple(m.DeleteTopicsRequest(name, timeout) for name in entity.topic_names))
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         return {"responses": _named(entity.topic_names, responses)}
 
-    def write_request(self, request: DeleteTopicsRequest) -> Values:
+    def write_request(self, request: m.DeleteTopicsRequest) -> Values:
         return {"topic_names": [request.topic], "timeout": request.timeout_ms}
 
-    def read_response(self, entity: Entity, request: DeleteTopicsRequest) -> AdminResponse:
+    def read_response(self, entity: Entity, request: m.DeleteTopicsRequest) -> m.AdminResponse:
         return _result(entity.responses[0])
 
 
-def _config_results(entity: Entity, responses: Sequence[AdminResponse]) -> list[dict[str, object]]:
+def _config_results(
+    entity: Entity, responses: Sequence[m.AdminResponse]
+) -> list[dict[str, object]]:
     """Settings of topics and of brokers; other resources are refused here, in their places."""
     answers = iter(responses)
     results = []
@@ -198,17 +187,17 @@ def _config_results(entity: Entity, responses: Sequence[AdminResponse]) -> list[
     return results
 
 
-class DescribeConfigs(Api[DescribeConfigsRequest, AdminResponse]):
+class DescribeConfigs(Api[m.DescribeConfigsRequest, m.AdminResponse]):
     """Settings and where they come from (1: the topic's own, 2: a broker's dynamic one, 4: the
     broker's file, 5: the default)."""
 
-    name, key, sends = "DescribeConfigs", 32, DescribeConfigsRequest
+    name, key, sends = "DescribeConfigs", 32, m.DescribeConfigsRequest
     newest = {"1.0": 0, "1.1": 1, "2.0": 2, "2.6": 3}
 
     def read_request(self, entity: Entity) -> Sent:
         return Sent(
             tuple(
-                DescribeConfigsRequest(
+                m.DescribeConfigsRequest(
                     ENTITY_TYPES[r.resource_type], r.resource_name, r.configuration_keys
                 )
                 for r in entity.resources
@@ -216,14 +205,14 @@ class DescribeConfigs(Api[DescribeConfigsRequest, AdminResponse]):
             )
         )
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         return {"results": _config_results(entity, responses)}
 
 
-class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
+class IncrementalAlterConfigs(Api[m.AlterConfigsRequest, m.AdminResponse]):
     """SET and DELETE."""
 
-    name, key, sends = "IncrementalAlterConfigs", 44, AlterConfigsRequest
+    name, key, sends = "IncrementalAlterConfigs", 44, m.AlterConfigsRequest
     newest = {"2.3": 0, "2.4": 1}
 
     def read_request(self, entity: Entity) -> Sent:
@@ -236,14 +225,14 @@ class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
                 removed = [c.name for c in r.configs if c.config_operation == DELETE]
                 kind = ENTITY_TYPES[r.resource_type]
                 requests.append(
-                    AlterConfigsRequest(kind, r.resource_name, tuple(config), tuple(removed))
+                    m.AlterConfigsRequest(kind, r.resource_name, tuple(config), tuple(removed))
                 )
         return Sent(tuple(requests))
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         return {"responses": _config_results(entity, responses)}
 
-    def write_request(self, request: AlterConfigsRequest) -> Values:
+    def write_request(self, request: m.AlterConfigsRequest) -> Values:
         numbers = {kind: number for number, kind in ENTITY_TYPES.items()}
         changes = [
             *((name, SET, value) for name, value in request.config),
@@ -257,8 +246,8 @@ class IncrementalAlterConfigs(Api[AlterConfigsRequest, AdminResponse]):
         }
         return {"resources": [resource], "validate_only": False}
 
-    def read_response(self, entity: Entity, request: AlterConfigsRequest) -> AdminResponse:
-        return AdminResponse(error_of(entity.responses[0].error_code))
+    def read_response(self, entity: Entity, request: m.AlterConfigsRequest) -> m.AdminResponse:
+        return m.AdminResponse(error_of(entity.responses[0].error_code))
 
 
 def _result_table(topics: str, partitions: str) -> PartitionTable[PartitionResult]:
@@ -267,21 +256,21 @@ def _result_table(topics: str, partitions: str) -> PartitionTable[PartitionResul
     )
 
 
-def _first_error(entity: Entity, results: Iterable[PartitionResult]) -> AdminResponse:
+def _first_error(entity: Entity, results: Iterable[PartitionResult]) -> m.AdminResponse:
     """Of the whole request or of a partition."""
     whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
     errors = [whole, *(result.error for result in results)]
-    return AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
+    return m.AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
 
 
-class ElectLeaders(Api[ElectLeadersRequest, AdminResponse]):
+class ElectLeaders(Api[m.ElectLeadersRequest, m.AdminResponse]):
     """Version 0 knows preferred elections alone."""
 
-    name, key, sends = "ElectLeaders", 43, ElectLeadersRequest
+    name, key, sends = "ElectLeaders", 43, m.ElectLeadersRequest
     newest = {"2.2": 0, "2.4": 2}
 
     request = FieldTable(
-        ElectLeadersRequest,
+        m.ElectLeadersRequest,
         "election_type timeout_ms=timeout",
         parts={"partitions": PartitionNumbers("topic_partitions.topic", "partitions")},
     )
@@ -289,15 +278,15 @@ class ElectLeaders(Api[ElectLeadersRequest, AdminResponse]):
 
     def read_request(self, entity: Entity) -> Sent:
         request = self.request.read(entity)
-        kind = ElectionType(request.election_type)  # a number, in the message
+        kind = m.ElectionType(request.election_type)  # a number, in the message
         return Sent((msgspec.structs.replace(request, election_type=kind),))
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         (response,) = responses
         whole = Errors.NONE if response.partitions else response.error
         return {"error_code": whole, **self.results.write(response.partitions)}
 
-    def read_response(self, entity: Entity, request: ElectLeadersRequest) -> AdminResponse:
+    def read_response(self, entity: Entity, request: m.ElectLeadersRequest) -> m.AdminResponse:
         return _first_error(entity, self.results.read(entity))
 
 
@@ -308,14 +297,14 @@ class Target(NamedTuple):
     replicas: tuple[int, ...] | None
 
 
-class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminResponse]):
+class AlterPartitionReassignments(Api[m.AlterPartitionReassignmentsRequest, m.AdminResponse]):
     """No replicas: the reassignment is cancelled."""
 
-    name, key, sends = "AlterPartitionReassignments", 45, AlterPartitionReassignmentsRequest
+    name, key, sends = "AlterPartitionReassignments", 45, m.AlterPartitionReassignmentsRequest
     newest = {"2.4": 0}
 
     request = FieldTable(
-        AlterPartitionReassignmentsRequest,
+        m.AlterPartitionReassignmentsRequest,
         "",
         parts={
             "targets": PartitionTable(
@@ -326,7 +315,7 @@ class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminR
     )
     results = _result_table("responses.name", "partitions.partition_index")
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         (response,) = responses
         whole = response.error
         if response.partitions:
@@ -336,28 +325,28 @@ class AlterPartitionReassignments(Api[AlterPartitionReassignmentsRequest, AdminR
         return {**_error(whole), **self.results.write(response.partitions)}
 
     def read_response(
-        self, entity: Entity, request: AlterPartitionReassignmentsRequest
-    ) -> AdminResponse:
+        self, entity: Entity, request: m.AlterPartitionReassignmentsRequest
+    ) -> m.AdminResponse:
         return _first_error(entity, self.results.read(entity))
 
 
-class ListPartitionReassignments(Api[ListPartitionReassignmentsRequest, AdminResponse]):
+class ListPartitionReassignments(Api[m.ListPartitionReassignmentsRequest, m.AdminResponse]):
     """Null: all."""
 
-    name, key, sends = "ListPartitionReassignments", 46, ListPartitionReassignmentsRequest
+    name, key, sends = "ListPartitionReassignments", 46, m.ListPartitionReassignmentsRequest
     newest = {"2.4": 0}
     request = FieldTable(
-        ListPartitionReassignmentsRequest,
+        m.ListPartitionReassignmentsRequest,
         "",
         parts={"partitions": PartitionNumbers("topics.name", "partition_indexes")},
     )
     reassignments = PartitionTable(
-        Reassignment,
+        m.Reassignment,
         "topics.name",
         "partitions.partition_index",
         "replicas adding_replicas removing_replicas",
     )
 
-    def write_response(self, entity: Entity, responses: Sequence[AdminResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         (response,) = responses
         return {**_error(response.error), **self.reassignments.write(response.reassignments)}

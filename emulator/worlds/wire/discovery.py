@@ -9,13 +9,7 @@ from collections.abc import Sequence
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
-from emulator.kafka.protocol.messages import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    LiveBroker,
-    MetadataRequest,
-    MetadataResponse,
-)
+from emulator.kafka.protocol import messages as m
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import Api, Sent, apis
 from emulator.worlds.wire.entities import Entity, Values
@@ -26,38 +20,38 @@ SOFTWARE, SOFTWARE_VERSION = "kafka-isr-emulator", "1"
 NO_OPERATIONS = -(1 << 31)
 
 
-class ApiVersions(Api[ApiVersionsRequest, ApiVersionsResponse]):
+class ApiVersions(Api[m.ApiVersionsRequest, m.ApiVersionsResponse]):
     """Answered where frames are read, which knows this broker's versions. Our own clients use it
     only to see whether a broker answers."""
 
-    name, key, sends = "ApiVersions", 18, ApiVersionsRequest
+    name, key, sends = "ApiVersions", 18, m.ApiVersionsRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 3}
 
     def read_request(self, entity: Entity) -> Sent:
         return Sent(())
 
-    def write_response(self, entity: Entity, responses: Sequence[ApiVersionsResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.ApiVersionsResponse]) -> Values:
         return {"error_code": Errors.NONE, "api_keys": ranges_of(responses[0])}
 
-    def write_request(self, request: ApiVersionsRequest) -> Values:
+    def write_request(self, request: m.ApiVersionsRequest) -> Values:
         return {"client_software_name": SOFTWARE, "client_software_version": SOFTWARE_VERSION}
 
-    def read_response(self, entity: Entity, request: ApiVersionsRequest) -> ApiVersionsResponse:
-        return ApiVersionsResponse({api.api_key: api.max_version for api in entity.api_keys})
+    def read_response(self, entity: Entity, request: m.ApiVersionsRequest) -> m.ApiVersionsResponse:
+        return m.ApiVersionsResponse({api.api_key: api.max_version for api in entity.api_keys})
 
 
-def ranges_of(response: ApiVersionsResponse) -> list[Values]:
+def ranges_of(response: m.ApiVersionsResponse) -> list[Values]:
     return [
         {"api_key": key, "min_version": apis()[key].least, "max_version": newest}
         for key, newest in response.newest.items()
     ]
 
 
-class Metadata(Api[MetadataRequest, MetadataResponse]):
+class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
     """All topics: null (an empty list up to version 0). Up to version 3 every request for a topic
     may create it."""
 
-    name, key, sends = "Metadata", 3, MetadataRequest
+    name, key, sends = "Metadata", 3, m.MetadataRequest
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.3": 8, "2.4": 9}
     padding = 3
     """librdkafka writes the null array of all topics with four bytes where one is meant."""
@@ -71,9 +65,9 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
 
     def read_request(self, entity: Entity) -> Sent:
         creates = getattr(entity, "allow_auto_topic_creation", True)
-        return Sent((MetadataRequest(self._topics(entity) or (), creates),))
+        return Sent((m.MetadataRequest(self._topics(entity) or (), creates),))
 
-    def write_response(self, entity: Entity, responses: Sequence[MetadataResponse]) -> Values:
+    def write_response(self, entity: Entity, responses: Sequence[m.MetadataResponse]) -> Values:
         (response,) = responses
         live = {b.broker for b in response.brokers}
         states = dict(by_topic(response.partitions, lambda state: state.partition))
@@ -102,7 +96,7 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
             "cluster_authorized_operations": NO_OPERATIONS,
         }
 
-    def write_request(self, request: MetadataRequest) -> Values:
+    def write_request(self, request: m.MetadataRequest) -> Values:
         topics = [{"name": name} for name in request.topics] or None
         return {
             "topics": topics,
@@ -111,8 +105,8 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
             "include_topic_authorized_operations": False,
         }
 
-    def read_response(self, entity: Entity, request: MetadataRequest) -> MetadataResponse:
-        brokers = tuple(LiveBroker(b.node_id, b.host, b.port) for b in entity.brokers)
+    def read_response(self, entity: Entity, request: m.MetadataRequest) -> m.MetadataResponse:
+        brokers = tuple(m.LiveBroker(b.node_id, b.host, b.port) for b in entity.brokers)
         states = tuple(
             PartitionState(
                 TopicPartition(t.name, p.partition_index),
@@ -127,7 +121,7 @@ class Metadata(Api[MetadataRequest, MetadataResponse]):
             for p in t.partitions
         )
         controller = getattr(entity, "controller_id", ABSENT)
-        return MetadataResponse(
+        return m.MetadataResponse(
             brokers, controller, states, entity.__version__, getattr(entity, "cluster_id", None)
         )
 

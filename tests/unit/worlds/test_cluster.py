@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Mapping
 import pytest
 
 from emulator.scenario.actions.admin import PreferredElection
-from emulator.scenario.actions.base import Action, Ways
+from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Consume, Produce, ProduceStop
+from emulator.scenario.actions.drawing import Ways
 from emulator.scenario.actions.forget_session import ForgetSession
 from emulator.scenario.actions.life import Crash, Kill, Start, Terminate
 from emulator.scenario.actions.link import CutLink, CutZookeeperLink

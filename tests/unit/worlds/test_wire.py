@@ -16,76 +16,8 @@ from kio.serial import entity_reader, entity_writer
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.profiles.base import profiles
-from emulator.kafka.protocol.groups import (
-    CommittedOffset,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
-    DescribedMember,
-    DescribeGroupsRequest,
-    DescribeGroupsResponse,
-    FindCoordinatorRequest,
-    FindCoordinatorResponse,
-    HeartbeatRequest,
-    HeartbeatResponse,
-    JoinedMember,
-    JoinGroupRequest,
-    JoinGroupResponse,
-    LeaveGroupRequest,
-    LeaveGroupResponse,
-    ListedGroup,
-    ListGroupsRequest,
-    ListGroupsResponse,
-    MemberIdentity,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetFetchRequest,
-    OffsetFetchResponse,
-    SyncGroupRequest,
-    SyncGroupResponse,
-)
-from emulator.kafka.protocol.messages import (
-    AdminResponse,
-    AlterConfigsRequest,
-    AlterIsrPartition,
-    AlterIsrRequest,
-    AlterIsrResponse,
-    AlterIsrResult,
-    AlterPartitionReassignmentsRequest,
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ElectLeadersRequest,
-    EpochEndOffset,
-    EpochQuery,
-    FetchedPartition,
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    InitProducerIdRequest,
-    InitProducerIdResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    LiveBroker,
-    MetadataRequest,
-    MetadataResponse,
-    OffsetsForLeaderEpochRequest,
-    OffsetsForLeaderEpochResponse,
-    ProducedPartition,
-    ProducePartition,
-    ProduceRequest,
-    ProduceResponse,
-    Request,
-    Response,
-    StopReplicaPartition,
-    StopReplicaRequest,
-    StopReplicaResponse,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
-)
+from emulator.kafka.protocol import groups as g
+from emulator.kafka.protocol import messages as m
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import supported_versions
 from emulator.worlds.wire.errors import Malformed, Unsupported
@@ -104,117 +36,117 @@ ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)
 STATE = PartitionState(ORDERS, 5, 1, 7, (1, 3), 9, (1, 2, 3))
 FULL = PartitionState(PAYMENTS, 5, 2, 1, (2,), 0, (2, 3), (3,), (1,), is_new=True)
-LIVE = (LiveBroker(1, "b1", 9092), LiveBroker(2, "b2", 9093))
+LIVE = (m.LiveBroker(1, "b1", 9092), m.LiveBroker(2, "b2", 9093))
 BATCH = Batch(4, 6, len(filled(2, 300, 0)), 7, filled(2, 300, 0))
 STORED = Batch(4, 6, BATCH.size, 7, write_batches([BATCH]))
 NONE = Errors.NONE
 
-EXCHANGES: list[tuple[Request, Response]] = [
+EXCHANGES: list[tuple[m.Request, m.Response]] = [
     (
-        FetchRequest(
-            2, 500, 1, 100, 11, 3, (FetchPartition(ORDERS, 7, 4, 0, 1 << 20),), (PAYMENTS,)
+        m.FetchRequest(
+            2, 500, 1, 100, 11, 3, (m.FetchPartition(ORDERS, 7, 4, 0, 1 << 20),), (PAYMENTS,)
         ),
-        FetchResponse(
+        m.FetchResponse(
             NONE,
             11,
             (
-                FetchedPartition(ORDERS, NONE, 4, 0, (STORED,)),
-                FetchedPartition(PAYMENTS, Errors.NOT_LEADER_OR_FOLLOWER, -1, -1, ()),
+                m.FetchedPartition(ORDERS, NONE, 4, 0, (STORED,)),
+                m.FetchedPartition(PAYMENTS, Errors.NOT_LEADER_OR_FOLLOWER, -1, -1, ()),
             ),
         ),
     ),
     (
-        ProduceRequest(-1, 1000, (ProducePartition(ORDERS, 2, BATCH.size, BATCH.data),)),
-        ProduceResponse((ProducedPartition(ORDERS, Errors.NOT_ENOUGH_REPLICAS, -1),)),
+        m.ProduceRequest(-1, 1000, (m.ProducePartition(ORDERS, 2, BATCH.size, BATCH.data),)),
+        m.ProduceResponse((m.ProducedPartition(ORDERS, Errors.NOT_ENOUGH_REPLICAS, -1),)),
     ),
-    (ListOffsetsRequest(2, ORDERS, 7, earliest=True), ListOffsetsResponse(NONE, 12)),
+    (m.ListOffsetsRequest(2, ORDERS, 7, earliest=True), m.ListOffsetsResponse(NONE, 12)),
     (
-        ListOffsetsRequest(-1, ORDERS, 7, earliest=False, timestamp_ms=1234),
-        ListOffsetsResponse(NONE, 12, timestamp_ms=1235),
-    ),
-    (
-        OffsetsForLeaderEpochRequest(2, (EpochQuery(ORDERS, 7, 6),)),
-        OffsetsForLeaderEpochResponse((EpochEndOffset(ORDERS, NONE, 6, 40),)),
+        m.ListOffsetsRequest(-1, ORDERS, 7, earliest=False, timestamp_ms=1234),
+        m.ListOffsetsResponse(NONE, 12, timestamp_ms=1235),
     ),
     (
-        LeaderAndIsrRequest(1, 5, 99, (STATE, FULL), LIVE),
-        LeaderAndIsrResponse(NONE, ((ORDERS, NONE), (PAYMENTS, Errors.KAFKA_STORAGE_ERROR))),
+        m.OffsetsForLeaderEpochRequest(2, (m.EpochQuery(ORDERS, 7, 6),)),
+        m.OffsetsForLeaderEpochResponse((m.EpochEndOffset(ORDERS, NONE, 6, 40),)),
     ),
     (
-        UpdateMetadataRequest(1, 5, 99, (STATE, FULL), LIVE),
-        UpdateMetadataResponse(Errors.STALE_BROKER_EPOCH),
+        m.LeaderAndIsrRequest(1, 5, 99, (STATE, FULL), LIVE),
+        m.LeaderAndIsrResponse(NONE, ((ORDERS, NONE), (PAYMENTS, Errors.KAFKA_STORAGE_ERROR))),
     ),
     (
-        StopReplicaRequest(1, 5, 99, (StopReplicaPartition(ORDERS, 7, delete=True),)),
-        StopReplicaResponse(NONE, ((ORDERS, Errors.FENCED_LEADER_EPOCH),)),
+        m.UpdateMetadataRequest(1, 5, 99, (STATE, FULL), LIVE),
+        m.UpdateMetadataResponse(Errors.STALE_BROKER_EPOCH),
     ),
-    (ControlledShutdownRequest(2, 99), ControlledShutdownResponse(NONE, (ORDERS, PAYMENTS))),
     (
-        AlterIsrRequest(2, 99, (AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
-        AlterIsrResponse(NONE, (AlterIsrResult(ORDERS, NONE, 1, 7, (1, 2), 10),)),
+        m.StopReplicaRequest(1, 5, 99, (m.StopReplicaPartition(ORDERS, 7, delete=True),)),
+        m.StopReplicaResponse(NONE, ((ORDERS, Errors.FENCED_LEADER_EPOCH),)),
     ),
-    (MetadataRequest(("orders",)), MetadataResponse(LIVE, 2, (STATE,), 9, "cluster")),
-    (InitProducerIdRequest(), InitProducerIdResponse(NONE, 4000, 0)),
-    (FindCoordinatorRequest("g"), FindCoordinatorResponse(NONE, "", 2, "h2", 9092)),
+    (m.ControlledShutdownRequest(2, 99), m.ControlledShutdownResponse(NONE, (ORDERS, PAYMENTS))),
     (
-        JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", (("range", b"topics"),)),
-        JoinGroupResponse(
-            NONE, 3, "consumer", "range", "m", "m", (JoinedMember("m", "i", b"topics"),)
+        m.AlterIsrRequest(2, 99, (m.AlterIsrPartition(ORDERS, 7, (1, 2), 9),)),
+        m.AlterIsrResponse(NONE, (m.AlterIsrResult(ORDERS, NONE, 1, 7, (1, 2), 10),)),
+    ),
+    (m.MetadataRequest(("orders",)), m.MetadataResponse(LIVE, 2, (STATE,), 9, "cluster")),
+    (m.InitProducerIdRequest(), m.InitProducerIdResponse(NONE, 4000, 0)),
+    (g.FindCoordinatorRequest("g"), g.FindCoordinatorResponse(NONE, "", 2, "h2", 9092)),
+    (
+        g.JoinGroupRequest("g", 10_000, 60_000, "", "i", "consumer", (("range", b"topics"),)),
+        g.JoinGroupResponse(
+            NONE, 3, "consumer", "range", "m", "m", (g.JoinedMember("m", "i", b"topics"),)
         ),
     ),
     (
-        SyncGroupRequest("g", 3, "m", None, "consumer", "range", (("m", b"a"), ("n", b"b"))),
-        SyncGroupResponse(NONE, "consumer", "range", b"a"),
+        g.SyncGroupRequest("g", 3, "m", None, "consumer", "range", (("m", b"a"), ("n", b"b"))),
+        g.SyncGroupResponse(NONE, "consumer", "range", b"a"),
     ),
-    (HeartbeatRequest("g", 3, "m", "i"), HeartbeatResponse(Errors.REBALANCE_IN_PROGRESS)),
+    (g.HeartbeatRequest("g", 3, "m", "i"), g.HeartbeatResponse(Errors.REBALANCE_IN_PROGRESS)),
     (
-        LeaveGroupRequest("g", (MemberIdentity("m", "i"),)),
-        LeaveGroupResponse(NONE, ((MemberIdentity("m", "i"), Errors.FENCED_INSTANCE_ID),)),
-    ),
-    (
-        OffsetCommitRequest("g", 3, "m", "i", ((ORDERS, CommittedOffset(12, 7, "note")),)),
-        OffsetCommitResponse(((ORDERS, NONE), (PAYMENTS, Errors.OFFSET_METADATA_TOO_LARGE))),
+        g.LeaveGroupRequest("g", (g.MemberIdentity("m", "i"),)),
+        g.LeaveGroupResponse(NONE, ((g.MemberIdentity("m", "i"), Errors.FENCED_INSTANCE_ID),)),
     ),
     (
-        OffsetFetchRequest("g", (ORDERS, PAYMENTS)),
-        OffsetFetchResponse(
-            NONE, ((ORDERS, CommittedOffset(12, 7, "note")), (PAYMENTS, CommittedOffset(-1)))
+        g.OffsetCommitRequest("g", 3, "m", "i", ((ORDERS, g.CommittedOffset(12, 7, "note")),)),
+        g.OffsetCommitResponse(((ORDERS, NONE), (PAYMENTS, Errors.OFFSET_METADATA_TOO_LARGE))),
+    ),
+    (
+        g.OffsetFetchRequest("g", (ORDERS, PAYMENTS)),
+        g.OffsetFetchResponse(
+            NONE, ((ORDERS, g.CommittedOffset(12, 7, "note")), (PAYMENTS, g.CommittedOffset(-1)))
         ),
     ),
     (
-        ListGroupsRequest(("Stable",)),
-        ListGroupsResponse(NONE, (ListedGroup("g", "consumer", "Stable"),)),
+        g.ListGroupsRequest(("Stable",)),
+        g.ListGroupsResponse(NONE, (g.ListedGroup("g", "consumer", "Stable"),)),
     ),
     (
-        DescribeGroupsRequest("g"),
-        DescribeGroupsResponse(
+        g.DescribeGroupsRequest("g"),
+        g.DescribeGroupsResponse(
             NONE,
             "Stable",
             "consumer",
             "range",
-            (DescribedMember("m", "i", "client", "/127.0.0.1", b"topics", b"a"),),
+            (g.DescribedMember("m", "i", "client", "/127.0.0.1", b"topics", b"a"),),
         ),
     ),
-    (DeleteGroupsRequest("g"), DeleteGroupsResponse(Errors.NON_EMPTY_GROUP)),
+    (g.DeleteGroupsRequest("g"), g.DeleteGroupsResponse(Errors.NON_EMPTY_GROUP)),
     (
-        CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
-        AdminResponse(Errors.TOPIC_ALREADY_EXISTS),
+        m.CreateTopicsRequest("orders", ((1, 2), (2, 3)), (("min.insync.replicas", "2"),)),
+        m.AdminResponse(Errors.TOPIC_ALREADY_EXISTS),
     ),
-    (CreatePartitionsRequest("orders", ((3, 1),), count=3), AdminResponse(NONE)),
-    (DeleteTopicsRequest("orders"), AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)),
-    (ElectLeadersRequest((ORDERS,)), AdminResponse(NONE, partitions=((ORDERS, NONE),))),
+    (m.CreatePartitionsRequest("orders", ((3, 1),), count=3), m.AdminResponse(NONE)),
+    (m.DeleteTopicsRequest("orders"), m.AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)),
+    (m.ElectLeadersRequest((ORDERS,)), m.AdminResponse(NONE, partitions=((ORDERS, NONE),))),
     (
-        AlterConfigsRequest("topics", "orders", (("flush.messages", "1"),), ("retention.ms",)),
-        AdminResponse(NONE),
+        m.AlterConfigsRequest("topics", "orders", (("flush.messages", "1"),), ("retention.ms",)),
+        m.AdminResponse(NONE),
     ),
     (
-        AlterPartitionReassignmentsRequest(((ORDERS, (1, 2)), (PAYMENTS, None))),
-        AdminResponse(NONE, partitions=((ORDERS, NONE), (PAYMENTS, NONE))),
+        m.AlterPartitionReassignmentsRequest(((ORDERS, (1, 2)), (PAYMENTS, None))),
+        m.AdminResponse(NONE, partitions=((ORDERS, NONE), (PAYMENTS, NONE))),
     ),
 ]
 
 
-def _spoken() -> Iterator[tuple[str, Request, Response, int]]:
+def _spoken() -> Iterator[tuple[str, m.Request, m.Response, int]]:
     """Each exchange in each version of each profile."""
     for profile in ("1.0", "1.1", "2.1", "2.4", "2.6", "2.7"):
         knows = supported_versions(profiles()[profile])
@@ -245,9 +177,11 @@ def test_requests_and_answers_survive_the_wire_in_every_version(profile: str) ->
 
 
 @pytest.mark.parametrize("request_response", EXCHANGES, ids=lambda e: type(e[0]).__name__)
-def test_the_newest_version_says_everything(request_response: tuple[Request, Response]) -> None:
+def test_the_newest_version_says_everything(request_response: tuple[m.Request, m.Response]) -> None:
     request, response = request_response
-    knows = supported_versions(profiles()["2.7" if isinstance(request, AlterIsrRequest) else "2.6"])
+    knows = supported_versions(
+        profiles()["2.7" if isinstance(request, m.AlterIsrRequest) else "2.6"]
+    )
     version = knows[api_of(request).name][1]
     frame = request_frame(request, version, 1, "c")
     read = arrived(frame[4:], knows)
@@ -257,21 +191,21 @@ def test_the_newest_version_says_everything(request_response: tuple[Request, Res
     assert _of_interest(response_from(answer[4:], request, version)[1]) == _of_interest(response)
 
 
-def _told(requests: tuple[Request, ...]) -> list[object]:
+def _told(requests: tuple[m.Request, ...]) -> list[object]:
     """A controller's requests say of a state only what concerns their receivers."""
     return [
         [(s.partition, s.leader, s.leader_epoch, s.isr, s.zk_version, s.replicas) for s in r.states]
-        if isinstance(r, LeaderAndIsrRequest | UpdateMetadataRequest)
+        if isinstance(r, m.LeaderAndIsrRequest | m.UpdateMetadataRequest)
         else r
         for r in requests
     ]
 
 
-def _of_interest(response: Response) -> object:
+def _of_interest(response: m.Response) -> object:
     """Admin clients of ours want the error alone; Metadata carries no ZooKeeper versions."""
-    if isinstance(response, AdminResponse):
+    if isinstance(response, m.AdminResponse):
         return response.error
-    if isinstance(response, MetadataResponse):
+    if isinstance(response, m.MetadataResponse):
         states = [(s.partition, s.leader, s.isr, s.replicas) for s in response.partitions]
         return response.brokers, response.controller_id, states
     return response
@@ -284,8 +218,10 @@ def test_a_leader_that_is_not_alive_is_none_and_version_6_misses_its_listener(
     version: int, error: Errors
 ) -> None:
     """MetadataCacheTest.getTopicMetadataWithNonSupportedSecurityProtocol and its like."""
-    read = arrived(request_frame(MetadataRequest(), version, 7, "c")[4:], supported_versions(_2_6))
-    response = MetadataResponse(LIVE[:1], 1, (msgspec.structs.replace(STATE, leader=99),), 9)
+    read = arrived(
+        request_frame(m.MetadataRequest(), version, 7, "c")[4:], supported_versions(_2_6)
+    )
+    response = m.MetadataResponse(LIVE[:1], 1, (msgspec.structs.replace(STATE, leader=99),), 9)
     (topic,) = read.api.write_response(read.entity, (response,))["topics"]
     (partition,) = topic["partitions"]
     assert (partition["error_code"], partition["leader_id"]) == (error, -1)
@@ -312,7 +248,7 @@ def test_a_tagged_field_that_nobody_knows_is_passed_over() -> None:
     follows reads as a tagged field, which Kafka passes over."""
     request = bytes.fromhex("0003000900000003000772646b61666b61000000000001000000")
     read = arrived(request, supported_versions(profiles()["2.6"]))
-    assert read.sent.requests == (MetadataRequest(),)
+    assert read.sent.requests == (m.MetadataRequest(),)
     assert read.client_id == "rdkafka"
 
 
@@ -352,19 +288,19 @@ def test_what_is_no_request_is_refused_with_a_reason(request_hex: str, why: str)
 def test_a_group_s_error_stands_where_its_version_has_a_place_for_it() -> None:
     """OffsetFetch 1 has none for the whole group; LeaveGroup 2 none for each member."""
     knows = supported_versions(_2_6)
-    fetch = OffsetFetchRequest("g", (ORDERS,))
+    fetch = g.OffsetFetchRequest("g", (ORDERS,))
     for request, version, response, expected in (
         (
             fetch,
             1,
-            OffsetFetchResponse(Errors.NOT_COORDINATOR),
-            OffsetFetchResponse(NONE, ((ORDERS, CommittedOffset(-1)),)),
+            g.OffsetFetchResponse(Errors.NOT_COORDINATOR),
+            g.OffsetFetchResponse(NONE, ((ORDERS, g.CommittedOffset(-1)),)),
         ),
         (
-            LeaveGroupRequest("g", (MemberIdentity("m"),)),
+            g.LeaveGroupRequest("g", (g.MemberIdentity("m"),)),
             2,
-            LeaveGroupResponse(NONE, ((MemberIdentity("m"), Errors.UNKNOWN_MEMBER_ID),)),
-            LeaveGroupResponse(Errors.UNKNOWN_MEMBER_ID),
+            g.LeaveGroupResponse(NONE, ((g.MemberIdentity("m"), Errors.UNKNOWN_MEMBER_ID),)),
+            g.LeaveGroupResponse(Errors.UNKNOWN_MEMBER_ID),
         ),
     ):
         read = arrived(request_frame(request, version, 1, "c")[4:], knows)
@@ -396,11 +332,11 @@ def test_what_is_no_topic_makes_no_folder(topic: str) -> None:
     """A stranger that plays the controller is closed with a reason; so with partition -1."""
     for named in (TopicPartition(topic, 0), TopicPartition("orders", -1)):
         state = PartitionState(named, 5, 1, 7, (1,), 9, (1,))
-        stop = StopReplicaPartition(named, 7, delete=True)
+        stop = m.StopReplicaPartition(named, 7, delete=True)
         for request in (
-            LeaderAndIsrRequest(1, 5, 99, (state,), LIVE),
-            UpdateMetadataRequest(1, 5, 99, (state,), LIVE),
-            StopReplicaRequest(1, 5, 99, (stop,)),
+            m.LeaderAndIsrRequest(1, 5, 99, (state,), LIVE),
+            m.UpdateMetadataRequest(1, 5, 99, (state,), LIVE),
+            m.StopReplicaRequest(1, 5, 99, (stop,)),
         ):
             for version in range(1, 4):
                 frame = request_frame(request, version, 1, "c")
@@ -485,18 +421,18 @@ def test_a_batch_gets_its_leaders_offset_and_epoch_and_keeps_its_checksum() -> N
 def test_a_produce_request_without_a_whole_batch_is_refused_partition_by_partition() -> None:
     good, bad = BATCH.data, BATCH.data[:-1] + b"\xff"
     wanted = (
-        ProducePartition(ORDERS, 2, len(good), good),
-        ProducePartition(PAYMENTS, 2, len(bad), bad),
+        m.ProducePartition(ORDERS, 2, len(good), good),
+        m.ProducePartition(PAYMENTS, 2, len(bad), bad),
     )
-    frame = request_frame(ProduceRequest(1, 1000, wanted), 8, 1, "p")
+    frame = request_frame(m.ProduceRequest(1, 1000, wanted), 8, 1, "p")
     read = arrived(frame[4:], supported_versions(_2_6))
     (request,) = read.sent.requests
-    assert isinstance(request, ProduceRequest)
+    assert isinstance(request, m.ProduceRequest)
     assert [p.partition for p in request.partitions] == [ORDERS]
-    answer = read.answer([ProduceResponse((ProducedPartition(ORDERS, NONE, 4),))])
+    answer = read.answer([m.ProduceResponse((m.ProducedPartition(ORDERS, NONE, 4),))])
     assert answer is not None
     _, back = response_from(answer[4:], request, 8)
-    assert isinstance(back, ProduceResponse)
+    assert isinstance(back, m.ProduceResponse)
     assert {p.partition: p.error for p in back.partitions} == {
         ORDERS: NONE,
         PAYMENTS: Errors.CORRUPT_MESSAGE,
