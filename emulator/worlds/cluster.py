@@ -97,6 +97,8 @@ class Cluster(Generic[H]):
     def close(self) -> None:
         """All brokers end, in an orderly way where they still can."""
         for host in self.hosts.values():
+            # All are asked to end before any is waited for: a run's end takes as long as its
+            # slowest broker.
             host.end()
         for host in self.hosts.values():
             host.join()
@@ -108,6 +110,7 @@ class Cluster(Generic[H]):
         """Note an action, and carry it out. UserError when a part of the cluster cannot."""
         if why := self.capabilities.refusal(action):
             raise UserError(f"{action.name}: {why}")
+        # Before it is carried out: what it leads to has the action as its cause.
         self._record(action)
         action.apply(self)
 

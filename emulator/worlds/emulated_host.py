@@ -88,6 +88,8 @@ class EmulatedHost:
         """A new process; `not_before_us` holds steps of its boot back."""
         kernel, services, port = self._kernel, self._services, FIRST_PORT + self.broker
         process = kernel.process(f"broker-{self.broker}")
+        # The operating system closes a dead process's sockets: the other ends learn of a kill at
+        # once, of an unplugged broker only by time-outs.
         process.on_death = self._network.process_died
         config = self._config()
         disk = self._storage.boot(config, self._profile.guards)
@@ -102,6 +104,8 @@ class EmulatedHost:
             draw=services.draw_assignment,
             not_before_us=not_before_us,
         )
+        # Before it starts: connections are accepted while a broker boots, and what comes in waits
+        # in its request queue.
         self._network.listen(port, Listener(process, config.num_network_threads, node.receive))
         node.start()
 
@@ -144,6 +148,7 @@ class EmulatedHost:
 
     def _died(self, then: Callable[[], object], process: Process) -> None:
         self._network.process_died(process)
+        # Not within the death: the next process must find this one's sockets closed.
         self._kernel.world.lane("world").post(then)
 
     def end(self) -> None:
@@ -159,11 +164,13 @@ class EmulatedHost:
     def pause(self) -> None:
         was = self._process.state
         self._services.pause_process(self._process)
+        # A second SIGSTOP changes nothing, and is no news.
         if self._process.state == "paused" != was:
             self._broker.note_pause()
 
     def resume(self) -> None:
         if self._process.state == "paused":
+            # First: what the process does from now on comes behind it on the trace.
             self._broker.note_resume()
         self._services.resume_process(self._process)
 

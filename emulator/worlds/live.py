@@ -115,6 +115,7 @@ class LiveWorld:
 
     def _read_tap_events(self) -> None:
         """What the taps have passed on is on the trace: their thread tells it right after."""
+        # An order to the taps' thread is carried out behind all that it has reported.
         self._taps.run(lambda: None)
         for action in self.clock.inbox():
             action()

@@ -68,6 +68,7 @@ class LiveCauses:
         """`catch_up` reports everything that has passed on the wire before it returns."""
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
         self._catch_up = catch_up
+        # Never run: it lends transactions a process and a thread.
         self._server = kernel.process("zookeeper").lane("SyncThread").callback(None, -1)
         self._to_pass: dict[str, deque[InFlightRequest]] = defaultdict(deque)
         self._to_apply: dict[str, deque[InFlightRequest]] = defaultdict(deque)
@@ -167,6 +168,7 @@ class LiveCauses:
         """The first matching change since the watch was set is the cause of the owner's next
         events."""
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
+        # What changed before the watch was set came with the read that set it.
         since = self._armed.get((client, event.path, of_children), 0)
         known = self._changes.get((event.type, event.path), ())
         self._kernel.cause = next((seq for zxid, seq in known if zxid > since), -1)
@@ -195,16 +197,19 @@ def _fits(transaction: Transaction, in_flight: InFlightRequest) -> bool:
 def _can_be(request: Request | str, transaction: Transaction) -> bool:
     if isinstance(request, str):
         return _LOGGED_AS.get(request) == transaction.op
+    # The log has the error's code and not the operation: any write may have failed so.
     if transaction.op == "error":
         return True
     if name_of(request) != transaction.op:
         return False
+    # A sequential create is logged with its number at the end of the path.
     return isinstance(request, Multi) or transaction.path.startswith(request.path)
 
 
 def changes_of(transaction: Transaction) -> Iterator[tuple[EventType, str]]:
     """The events that a transaction can fire, by path."""
     ops = transaction.ops or (transaction,)
+    # A multi that failed has changed nothing.
     if any(op.op == "error" for op in ops):
         return
     for op in ops:

@@ -60,6 +60,7 @@ class SimulatedWorld:
             epoch_ms=EPOCH_MS,
         )
         for name in BROKERS:
+            # Our own code takes no time: what Kafka's takes is drawn at these places.
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = emulated_cluster(
             scenario,

@@ -104,4 +104,5 @@ def _logged_op(op: Transaction) -> LoggedOp:
 
 
 def _text(data: bytes | None) -> str | None:
+    # A znode may hold any bytes, and a trace is text.
     return None if data is None else data.decode("utf-8", "replace")

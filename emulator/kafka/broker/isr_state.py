@@ -100,6 +100,7 @@ def may_expand(
 ) -> bool:
     """Whether this replica is to be proposed (needsExpandIsr)."""
     return (
+        # One change at a time: a second would have to name the version that the first will get.
         not state.is_inflight
         and replica.broker not in state.isr
         and is_follower_in_sync(
@@ -188,6 +189,7 @@ def take_answer(
     too_old = answer.zk_version < zk_version or (
         EQUAL_VERSION_IS_SUCCESS not in guards and answer.zk_version == zk_version
     )
+    # Another epoch: a LeaderAndIsr is on its way that says more than this answer.
     if answer.leader_epoch != leader_epoch or too_old:
         return AnswerResult(state, zk_version, Outcome.STAYS_PENDING)
     return AnswerResult(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)

@@ -41,6 +41,7 @@ class ProducerIdManager:
         """getNewProducerIdBlock: read who has the last one, and write the next until nobody else
         was faster."""
         while True:
+            # Again after each write that lost: the winner's block is the latest then.
             latest, version = await self._zk_client.get_producer_id_block()
             start = 0 if latest is None else latest.end + 1
             if start > MAX_PRODUCER_ID - BLOCK_SIZE:

@@ -66,6 +66,8 @@ class ProducerStateManager:
         entry = self.entries.get(producer.producer_id)
         if entry is None or entry.producer_epoch != producer.producer_epoch:
             return None
+        # First and last number: a retry that was split is another batch
+        # (ProducerStateManager.scala@2.6.3 findDuplicateBatch).
         sequences = (producer.base_sequence, producer.last_sequence(records))
         return next((b for b in entry.batches if b[:2] == sequences), None)
 
@@ -80,6 +82,7 @@ class ProducerStateManager:
                 raise KafkaError(Errors.UNKNOWN_PRODUCER_ID)
         elif producer.producer_epoch < entry.producer_epoch:
             raise KafkaError(Errors.INVALID_PRODUCER_EPOCH)
+        # A new epoch begins at 0 again: anything else has lost what came before it.
         elif producer.producer_epoch > entry.producer_epoch:
             if sequence:
                 raise KafkaError(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)

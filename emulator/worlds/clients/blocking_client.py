@@ -100,6 +100,7 @@ def ask_controller(
     while True:
         cluster = metadata(servers, timeout_s)
         controller = next((b for b in cluster.brokers if b.broker == cluster.controller_id), None)
+        # A broker's metadata may name no controller yet, or one that has just moved.
         response: Response = AdminResponse(Errors.NOT_CONTROLLER)
         if controller is not None:
             response = send_request((controller.host, controller.port), request, timeout_s)

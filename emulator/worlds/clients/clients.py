@@ -91,6 +91,7 @@ class ClusterView:
     async def connection(self, use: str, to: LiveBroker) -> ClientConnection:
         """An open connection to a broker, one per use."""
         key = (use, to.broker)
+        # A query for metadata does not make its broker the one that is asked next.
         if use != "metadata":
             self._used_us[to.broker] = self._kernel.now
         connection = self._connections.get(key)
@@ -187,6 +188,7 @@ class ClusterView:
     def forget(self, partition: TopicPartition) -> None:
         """The partition's leader has changed, or is gone."""
         self.leaders.pop(partition, None)
+        # Else the very same answer would not bring the leader back.
         self._last_response = None
 
 
@@ -203,6 +205,7 @@ class Consumer:
 
     async def _run(self) -> None:
         while True:
+            # It reads of its own accord: what it read last is not why it asks again.
             self._kernel.cause = -1
             leader = self._view.leaders.get(self.partition)
             if leader is None:
@@ -215,6 +218,8 @@ class Consumer:
                 await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
 
     async def _fetch(self, leader: LiveBroker) -> bool:
+        # Leader epoch -1: none to fence by; below, replica -1 is a consumer and session epoch -1
+        # says that there is no fetch session.
         partition = FetchPartition(self.partition, -1, self._offset, -1, 1 << 20)
         request = FetchRequest(-1, 500, 1, 50 << 20, 0, -1, (partition,))
         try:
@@ -268,6 +273,8 @@ class Administrator:
                 if not await self._view.refresh() or self._view.controller is None:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
             result = await self._send(self._view.controller, request)
+            # Metadata may name a controller that has just moved, or died: both are found out by
+            # asking.
             if result not in (Errors.NOT_CONTROLLER.name, "_TRANSPORT"):
                 done(result)
                 return

@@ -68,6 +68,7 @@ class EmulatedClients:
         self._consumers = 0
 
     def admin(self, request: Action) -> None:
+        # The action's own event: the result names it, however much later it comes.
         done = self._returned(self._kernel.cause)
         if not self._run_tool(request, done):
             self._send_request(request, done)

@@ -154,6 +154,7 @@ class Producer:
     async def _drive(self, per_second: float, batch: int, jitter_us: Callable[[], int]) -> None:
         start, k = self._kernel.now, 0
         while not self._stopped:
+            # Counted from the start: a round that was late does not put the next one off.
             self._round = _Round(start + int(k * 1_000_000 / per_second), jitter_us)
             await self._kernel.sleep_until(self._round.due_us)
             await self._kernel.sleep_until(self._round.at_us)
@@ -165,6 +166,7 @@ class Producer:
     def hand_over(self, records: int) -> None:
         """Give the client so many records for each partition, now."""
         now = self._kernel.now
+        # From the hand-over on: retries do not give a message more time.
         times_out_us = now + self.settings["message.timeout.ms"] * 1000
         for partition in self.partitions:
             self._handed_over += 1
@@ -313,6 +315,8 @@ class Producer:
         if produced.error is Errors.NONE:
             self.report(batches, "ok", produced.base_offset)
         elif produced.error in RETRIABLE:
+            # The broker has said that it does not lead: the batch was not appended, and is sent
+            # again without being counted, once a leader is known.
             moved = produced.error in LEADER_MOVED
             if moved:
                 self.view.forget(produced.partition)
@@ -326,10 +330,12 @@ class Producer:
         broker that does not lead is not `counted`: it cannot have appended anything."""
         retries = self.settings["retries"]
         self.report([b for b in batches if b.retries + counted > retries], error, -1)
+        # One draw for all that go back together.
         jitter = self.draw("retry_jitter", self.name)
         for batch in [b for b in batches if b.retries + counted <= retries]:
             batch.retries += counted
             batch.not_before_us = self._kernel.now + self._backoff_us(batch.retries, jitter)
+            # By its number: it goes back before all that was handed over after it.
             insort(self._queues[batch.partition], batch, key=attrgetter("number"))
             self._waiting += 1
             self._lane.call_at(batch.not_before_us, self._wake)
@@ -357,6 +363,7 @@ class Producer:
                 batch.handed_over_us,
                 reported_us,
             )
+            # One request has one base offset: each batch's own follows from those before it.
             if base_offset >= 0:
                 base_offset += batch.records
 
@@ -490,6 +497,7 @@ class _BrokerThread:
                 partition, records, record_batch_size(records, settings.record_bytes)
             )
             times_out_us = batches[0].times_out_us
+            # Its time is over already, and it has left the queue: it gets a last chance.
             if times_out_us <= self.sent_us:
                 times_out_us = self.sent_us + LAST_CHANCE_US
             request = _InFlightRequest(batches, min(times_out_us, latest_us))
@@ -524,6 +532,7 @@ class _BrokerThread:
         self._lane.call_later(SCAN_US, self._look_at_requests)
         late = any(request.times_out_us <= self._kernel.now for request in self._in_flight)
         if late and self._connection is not None:
+            # Closing answers all that is in flight, with this reason, before it returns.
             self._failed_with = TIMED_OUT
             self._connection.close()
             self._failed_with = TRANSPORT

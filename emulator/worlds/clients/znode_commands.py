@@ -123,6 +123,8 @@ class CommandZnodes:
                 return Code.BAD_ARGUMENTS
             assignment = {p.partition: a for p, a in present.items()}
             assignment |= {len(present) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
+            # Whatever the znode's version is: of two tools at once the last one wins, as with
+            # Kafka's.
             await zk_client.set_topic_assignment(request.topic, assignment)
             return Code.OK
 
@@ -145,6 +147,7 @@ class CommandZnodes:
 
     def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
         if self._service is None:
+            # With the first command: a run without tools has no session of theirs.
             self._service = self._world.service_for(TOOL)
         process = self._kernel.process(TOOL)
         config = KafkaConfig.of(self._profile.values, {})

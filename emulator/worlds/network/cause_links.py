@@ -56,6 +56,8 @@ class CausalityLog:
         self._encoder = msgspec.json.Encoder()
         if path is not None:
             cut_to_whole_lines(path)
+            # Behind the cut: half a line of a killed process is no note, and its number is free
+            # again.
             self.count = sum(1 for _ in read_notes(path))
             self._file = path.open("ab")
 

@@ -18,6 +18,7 @@ from emulator.kafka.protocol.messages import FetchResponse, ProduceRequest
 RTO_MIN_US = 200_000
 """Linux TCP_RTO_MIN: when what was lost is sent again, first; doubled each time (RFC 6298)."""
 SYN_RTO_US = 1_000_000
+# Linux goes on to 15 (tcp_retries2). Nine take 102 s, longer than any request waits.
 RESENDS_MAX = 9
 
 HEADER_BYTES, PARTITION_BYTES = 60, 50
@@ -62,6 +63,7 @@ class LinkConditions(msgspec.Struct, frozen=True):
         limit, lost = int(self.loss * (1 << 64)), 0
         while lost < RESENDS_MAX and stream.bits() < limit:
             lost += 1
+        # RTO, 2 RTO, 4 RTO ...: the sum of the waits for `lost` losses in a row.
         return rto_us * ((1 << lost) - 1)
 
 
@@ -105,6 +107,7 @@ class LinkDirection:
         if not self.bytes_per_s:
             return us
         taken_us = size_of(message) * 1_000_000 // self.bytes_per_s
+        # One message at a time on the wire: the next begins when this one has passed.
         self._free_at_us = max(now_us, self._free_at_us) + taken_us
         return us + self._free_at_us - now_us
 

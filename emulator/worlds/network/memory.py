@@ -98,6 +98,8 @@ class MemoryNetwork:
     ) -> MemoryConnection:
         """Open a connection; refused when nobody listens, timed out while the link is cut. In
         memory all hosts are one."""
+        # Looked up when the packets leave: a broker that begins to listen while they are on their
+        # way refuses this attempt still.
         listener = self._listeners.get(port)
         await self.kernel.sleep(self.latency("net_connect", process.name))
         if listener is None or listener.process.state == "dead":
@@ -132,6 +134,7 @@ class MemoryNetwork:
         healed: Promise[bool] = Promise(self.kernel)
         direction.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
+        # The heal and the time-out race for the promise: the first value counts.
         timer = process.lane(thread).call_at(until_us, _timeout(lambda: healed.resolve(False)))
         passed = await healed.wait()
         timer.cancel()
@@ -153,6 +156,7 @@ class MemoryNetwork:
 
     def heal(self, a: str, b: str) -> None:
         """Let the bytes pass that were held back, in order."""
+        # Both ways: a heal undoes a cut of one direction as it undoes one of both.
         self.direction(a, b).heal()
         self.direction(b, a).heal()
 
@@ -206,6 +210,7 @@ class MemoryNetwork:
 
     def process_died(self, process: Process) -> None:
         """Its sockets close; the other ends learn it."""
+        # A copy: each reset takes its connection out of the table.
         for connection in list(self._open):
             if process in (connection.client_process, connection.listener.process):
                 connection.reset()
@@ -310,6 +315,8 @@ class MemoryConnection:
                 self._forth.held.append(pass_on)
             else:
                 pass_on()
+        # Served, and the answer lost: the connection breaks when the broker responds (`_write`).
+        # With `late_us` it breaks now, and the request arrives on a connection that is gone.
         if how.when == "after" and not how.late_us:
             self._unanswered = request
         else:
@@ -347,6 +354,7 @@ class MemoryConnection:
         us = network.latency("net_request", self.client) + direction.delay_us + late_us
         if direction.disturbed:
             us += direction.disturbance_us(request, network.kernel.now)
+        # TCP: never before what was sent earlier on this connection, whatever was drawn for it.
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
         self._lane.call_at(at, partial(self._arrived, request))
@@ -355,6 +363,7 @@ class MemoryConnection:
     def _arrived(self, request: Request) -> None:
         """The broker's network thread has read it; the next is read when this one is answered."""
         if self._served is not None:
+            # With its own cause: another request's response will let it be served.
             self._backlog.append((self._network.kernel.cause, request))
         else:
             self._served = request
@@ -389,6 +398,8 @@ class MemoryConnection:
         if self._backlog:
             kernel = self._network.kernel
             cause, request = self._backlog.popleft()
+            # The next request is served within this response's step, and the thread that responded
+            # goes on after it: each with its own cause.
             before, kernel.cause = kernel.cause, cause
             self._served = request
             self.listener.receive(request, self)
@@ -410,9 +421,12 @@ class MemoryConnection:
         us = network.latency("net_response", self.client) + direction.delay_us
         if direction.disturbed:
             us += direction.disturbance_us(response, network.kernel.now)
+        # Records alone weigh something: a follower on a narrow link still gets control requests at
+        # once.
         if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
+        # The same on the way back.
         at = max(self._returns_us, network.kernel.now + us)
         self._returns_us = at
         self._client_lane.call_at(at, partial(self._answered, response))

@@ -45,4 +45,6 @@ async def send(
 def _timed_out(connection: Submitting, answer: Promise[Any]) -> None:
     if not answer.done:
         answer.resolve(BROKEN)
+        # Kafka's clients close a connection whose request has timed out, and with it all that is in
+        # flight there (NetworkClient.java@2.6.3 handleTimedOutRequests).
         connection.close()

@@ -183,6 +183,7 @@ class FramedSocket:
                 self._reserved = length
             if len(self._in) < _HEAD + length:
                 return
+            # Through a view: a slice of a bytearray would copy the frame twice.
             payload = bytes(memoryview(self._in)[_HEAD : _HEAD + length])
             del self._in[: _HEAD + length]
             self._muted = self._one_at_a_time
@@ -240,12 +241,14 @@ class Sockets:
         """Any thread: have it done on the sockets' thread, in order."""
         self._orders.append(order)
         with suppress(BlockingIOError, OSError):
+            # A full pipe holds wake-ups enough.
             self._wakes.send(b"\0")
 
     def listen(
         self, host: str, port: int, accepted: Callable[[FramedSocket], None]
     ) -> socket.socket:
         """Accept from now on; OSError when somebody else does."""
+        # Java's default, which Kafka's acceptor has up to 3.1 (KIP-764 made it a setting).
         server = socket.create_server((host, port), backlog=50)
         server.setblocking(False)
 
@@ -282,6 +285,8 @@ class Sockets:
 
     def _line(self, end: socket.socket, *, one_at_a_time: bool) -> FramedSocket:
         end.setblocking(False)
+        # As SocketServer does: Nagle's algorithm would hold a response's last segment back until
+        # the client has acknowledged the others.
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whose peer is gone ends
         return FramedSocket(self, end, one_at_a_time=one_at_a_time)
@@ -327,6 +332,7 @@ class Sockets:
             for key, ready in self._selector.select(
                 _LOOK_S if self._paused or self.unsent else None
             ):
+                # An earlier event of this round may have closed it.
                 if key.fileobj in self._selector.get_map():
                     key.data(ready)
             while self._orders and self._running:

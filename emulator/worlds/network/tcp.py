@@ -77,6 +77,8 @@ class TcpNetwork:
         """Accept at `host:port`, for what brokers call port `name`. OSError."""
 
         def accepted(line: FramedSocket) -> None:
+            # We are on the sockets' thread, which may not touch the kernel: all that it brings goes
+            # through the clock's inbox.
             self.clock.put(lambda: self._take(line, listener))
 
         self._servers[name] = self._sockets.listen(host, port, accepted)
@@ -177,6 +179,7 @@ class Accepted:
         network = self._network
         try:
             self._read = read = arrived(payload, network.knows)
+        # The client tries once more, on this connection, with a version that we have (KIP-511).
         except UnknownApiVersionsVersion as too_new:
             self._line.write(too_new.answer)
             self._line.read_on()
@@ -191,6 +194,8 @@ class Accepted:
             if refusal:
                 self._refuse(refusal)
                 return
+            # It may be decided later, once ZooKeeper was asked: the cause is the request all the
+            # same.
             cause, network.kernel.cause = network.kernel.cause, cause_of(note)
             self._lane.post(self._serve)
             network.kernel.cause = cause
@@ -306,6 +311,8 @@ class TcpConnection:
         frame = request_frame(request, version, number, self.client)
         network.before_sending()
         self._line.write(frame)
+        # No response will come: answers are matched by their order, and this one would take the
+        # next.
         if isinstance(request, ProduceRequest) and request.acks == 0:
             self._lane.post(lambda: on_answer(None))
         else:
@@ -322,6 +329,7 @@ class TcpConnection:
                 raise Malformed(f"the answer to {correlation_id}, not to {number}")
         except Malformed as error:
             network.log(f"connection to {self._line.peer} closed: {error}")
+            # Back in its place: closing answers it, and all behind it, as broken.
             self._waiting.appendleft((number, version, request, on_answer))
             self.close()
             return

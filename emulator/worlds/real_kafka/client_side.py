@@ -25,6 +25,7 @@ class RealClients:
         self.tools: Tools | None = None
         self._drivers: list[Driver] = []
         self._readers: list[Reader] = []
+        # One thread: requests go out in the order of the time line.
         self._asking = ThreadPoolExecutor(1, "administrator")
         self._answers: list[Future[None]] = []
 

@@ -104,9 +104,11 @@ class Driver:
                 self._hand_over(request.batch)
                 rounds += 1
                 self._producer.poll(0)
+                # From the beginning: rounds do not drift by what handing over takes.
                 self._stop.wait(max(0.0, began_s + rounds * period_s - time.monotonic()))
         while len(self._producer) and not self._over.is_set():
             self._producer.poll(0.05)
+        # What is left gets its result now, which says that it was purged (`_done`).
         self._producer.purge()
         self._producer.poll(0)
         del self._producer  # closed: it would ask for its topic's metadata as long as it lives

@@ -51,6 +51,7 @@ class Reader:
         self._name, self._request, self._now_us, self._on_read = name, request, now_us, on_read
         self._over = threading.Event()
         self._consumer = Consumer({**_SETTINGS, **reach})
+        # Assigned, not subscribed: a group would have its coordinator create `__consumer_offsets`.
         self._consumer.assign([TopicPartition(request.topic, n, 0) for n in request.partitions])
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
