@@ -110,9 +110,11 @@ class BrokerLinks(ABC):
             direction = self._direction(a, b)
             conditions = msgspec.structs.replace(direction.conditions, **changes)
             name = f"{_name(a)}>{_name(b)}"
+            # A stream for each direction: what one draws does not shift what another one does.
             direction.behave(conditions, self._chance_of("link", name))
         forth, back = self._direction(broker, peer), self._direction(peer, broker)
         if isinstance(peer, str):
+            # ZooKeeper's side knows a client and a server, a link its two ends: here they meet.
             drawn = {Direction.TO_SERVER: forth.drawn_us, Direction.TO_CLIENT: back.drawn_us}
             self._zookeeper.disturb(broker, lambda direction: drawn[direction]())
         else:

@@ -76,6 +76,7 @@ class LiveWorld:
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._own(zookeeper, data_dir)
         self._address = self.server.address if self.server else parse_address(zookeeper)
+        # The wire knows sessions by their ids alone; which client has which one is kept here.
         self._sessions: dict[int, str] = {}
         self._opened: list[tuple[Session, str]] = []
         whose = self._client_of
@@ -98,6 +99,7 @@ class LiveWorld:
             for name in BROKERS:
                 self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self._coming_up = True
+        # Before the cluster is made: its first events are those that are watched for.
         sink.listen(self._watch_the_start)
         self.cluster = emulated_cluster(
             scenario,
@@ -105,6 +107,7 @@ class LiveWorld:
             self.network,
             TappedZooKeeper(
                 lambda broker: self._tap_of[f"broker-{broker}"],
+                # There is one server: its name has been checked by the capabilities.
                 lambda _, what: act_on(self.server, what),
                 self._expire_session,
             ),
@@ -139,8 +142,10 @@ class LiveWorld:
             if self.server is not None:
                 self.server.start()
             self._wait_until_ready()
+            # No broker creates the chroot: each one's paths begin below it.
             ensure_chroot(self._address)
             self._check_session_timeout()
+            # From here on time counts: what the server took to start is not part of the run.
             self.clock.begin()
             self._check_server()
         except BaseException:
@@ -166,6 +171,7 @@ class LiveWorld:
         """A server that has ended although no action stopped it (a full disk) ends the run."""
         if self.server is not None:
             self.server.require_alive()
+            # No broker's lane: those stop while their broker is paused.
             lane = self.kernel.world.lane("world")
             lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._check_server)
 
@@ -192,6 +198,7 @@ class LiveWorld:
     def close(self) -> None:
         """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
         behind, and nothing of ours in ZooKeeper that a session owns. The trace ends before."""
+        # What the server has applied up to here; what follows from closing is not part of the run.
         self.log.poll()
         self.log.close()
         self.kernel.sink.close()
@@ -209,6 +216,7 @@ class LiveWorld:
     def service_for(self, client: str) -> Service:
         """For a new process. Its link is that of the one before, cut or slow as that was left; but
         nothing of a process that was killed while it stood still stands in its way."""
+        # Taps outlive processes: a link that was cut stays cut for the broker's next one.
         if client not in self._tap_of:
             tap = self._tap_of[client] = self._taps.open(client, self._address)
             self._service.route(client, tap.address)
@@ -228,6 +236,8 @@ class LiveWorld:
         if session_id not in self._sessions:
             opened, self._opened = self._opened, []
             for session, client in opened:
+                # Granted meanwhile. The others wait for their first answer still, and are looked at
+                # again.
                 if session.session_id:
                     self._sessions[session.session_id] = client
                 else:

@@ -44,6 +44,7 @@ class ServerLog:
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
         """A reply arrived: the write that it answers is in the log by now."""
+        # Reads leave nothing in the log; and a poll may have come further than this reply.
         if isinstance(request, _WRITES) and not 0 < reply.zxid <= self._read_up_to:
             self._emit_transactions(
                 self._tail.read_up_to(reply.zxid) if reply.zxid > 0 else self._tail.read()
@@ -74,6 +75,7 @@ class ReplyLog:
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
         """A reply arrived: a write that was applied was a transaction."""
+        # Whether a write whose answer was lost was applied, nobody says.
         if not isinstance(request, _WRITES) or reply.code is Code.CONNECTION_LOSS:
             return
         transaction = _transaction(session_id, request, reply)

@@ -85,6 +85,7 @@ class ModelledZooKeeper:
     def stop(self, server: str) -> None:
         """A process that was paused is gone too; the next one runs."""
         if self._booting is not None:
+            # It was starting, and never serves.
             self._booting.cancel()
             self._booting = None
         self._ensemble.stop()
@@ -95,6 +96,7 @@ class ModelledZooKeeper:
             self._boot("zk_start", self._load)
 
     def _boot(self, purpose: str, then: Callable[[], None]) -> None:
+        # Of the server's process: while that is paused it does not get on with starting.
         lane = self._process.lane("main")
         self._booting = lane.call_later(self._latency(purpose, "zookeeper"), then)
 
@@ -144,7 +146,7 @@ class TappedZooKeeper:
         act_on_server: Callable[[str, str], None],
         expire: Callable[[int], None],
     ) -> None:
-        """`strike_server`: (server, what), see `zk.real.server_ensemble.act_on`; `expire`: has the
+        """`act_on_server`: (server, what), see `zk.real.server_ensemble.act_on`; `expire`: has the
         server end the session of a broker."""
         self._tap_of, self._act_on_server, self._expire = tap_of, act_on_server, expire
 

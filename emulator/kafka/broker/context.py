@@ -131,6 +131,8 @@ class KernelThreads:
         assert holds is not None
         for request in requests:
             if isinstance(request, Multi):
+                # The check of a fenced write names the controller's epoch, which nobody means to
+                # hold.
                 named = tuple(op.path for op in request.ops if not isinstance(op, Check))
             else:
                 named = (request.path,)
@@ -199,4 +201,5 @@ def _version(request: object) -> int:
 
 def _payload(request: object) -> str:
     data = request.data if isinstance(request, (SetData, Create)) else None
+    # A payload that is no text is shown as far as it is one: the trace is JSON.
     return data.decode("utf-8", "replace") if data else ""

@@ -54,6 +54,7 @@ class TopicConfigHandler:
             if config.get(key):
                 quota.mark_throttled(entity, throttled_partitions(config[key], self._broker))
             else:
+                # The whole configuration is handed over each time: what is not in it was removed.
                 quota.remove_throttle(entity)
         if unclean_election(config, default=False):
             self._enable_unclean_election(entity)
@@ -75,6 +76,7 @@ class BrokerConfigHandler:
         self._static_unclean = context.config.unclean_leader_election_enable
 
     def process(self, entity: str, config: dict[str, str]) -> None:
+        # Every broker hears of every change; and the default of all brokers is not emulated.
         if entity != str(self._context.broker):
             return
         # DynamicLogConfig.reconfigure: switching it on is the controller's business at once.

@@ -66,6 +66,7 @@ def _whole(most: int, least: int | None = None) -> Check:
     kind = "INT" if most == _INT else "LONG"
 
     def check(text: str) -> str:
+        # As Java reads numbers: Python alone would take underscores and blanks too.
         number = int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else None
         if number is None or not -most - 1 <= number <= most:
             return f"Not a number of type {kind}"
@@ -114,6 +115,8 @@ _SETTINGS: dict[str, Check] = {
     "max.compaction.lag.ms": _whole(_LONG, 1),
     "max.message.bytes": _whole(_INT, 0),
     "message.downconversion.enable": _boolean,
+    # Kafka knows the names of its releases here (ApiVersionValidator); they are not kept in this
+    # module, so that any is taken.
     "message.format.version": lambda _: "",
     "message.timestamp.difference.max.ms": _whole(_LONG, 0),
     "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
@@ -121,8 +124,10 @@ _SETTINGS: dict[str, Check] = {
     "min.compaction.lag.ms": _whole(_LONG, 0),
     "min.insync.replicas": _whole(_INT, 1),
     "preallocate": _boolean,
+    # No least: any negative number means no limit.
     "retention.bytes": _whole(_LONG),
     "retention.ms": _whole(_LONG, -1),
+    # What a record of the oldest format takes at the least (LegacyRecord.RECORD_OVERHEAD_V0).
     "segment.bytes": _whole(_INT, 14),
     "segment.index.bytes": _whole(_INT, 0),
     "segment.jitter.ms": _whole(_LONG, 0),

@@ -97,6 +97,7 @@ class GroupCoordinator:
 
     def shutdown(self) -> None:
         """Members are sent to look for another coordinator."""
+        # Requests are answered still, with COORDINATOR_NOT_AVAILABLE.
         self._is_active = False
 
     async def handle(self, request: GroupRequest, connection: ServerConnection) -> None:
@@ -184,6 +185,7 @@ class GroupCoordinator:
         if group.is_in(EMPTY, DEAD):
             return True
         if group.is_in(PREPARING):
+            # Places go to those who ask first: a member of the generation before has none by right.
             waits = known is not None and known.on_joined is not None
             return waits or len(group.awaiting_join) < most
         return known is not None or len(group.members) < most
@@ -192,9 +194,12 @@ class GroupCoordinator:
         self, group: GroupMetadata, request: JoinGroupRequest, connection: ServerConnection
     ) -> None:
         """A member without an id (doUnknownJoinGroup)."""
+        # A random UUID in Kafka: drawn from the run's own chance, so that a seed gives the same
+        # ids.
         drawn = "".join(f"{self._draw(1 << 32):08x}" for _ in range(4))
         uuid = "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
         instance = request.instance
+        # Who reads a broker's log finds the client, or the instance, in the id (generateMemberId).
         new = f"{connection.client if instance is None else instance}-{uuid}"
         if instance is not None and instance in group.static_members:
             await self._rejoin_static(group, new, request, connection.respond)
@@ -337,6 +342,8 @@ class GroupCoordinator:
     async def complete_join(self, group: GroupMetadata) -> None:
         """All have joined, or time is up: a new generation begins (onCompleteJoin)."""
         for member in list(group.members.values()):
+            # A static member keeps its place until its session ends: it may be restarting
+            # (KIP-345).
             if member.on_joined is None and member.instance is None:
                 await self._stop_heartbeat(group, member)
                 group.remove(member.member)
@@ -386,6 +393,7 @@ class GroupCoordinator:
                 respond(SyncGroupResponse(error))
                 return
             member = group.members[request.member]
+            # It has joined again without a rebalance, or the first answer was lost.
             if group.is_in(STABLE):
                 respond(self._synced(group, member))
                 await self._schedule_heartbeat(group, member)
@@ -527,11 +535,14 @@ class GroupCoordinator:
         member.heartbeat_satisfied = True
         await self._heartbeats.check_and_complete(key)
         member.heartbeat_satisfied = False
+        # A member whose first join waits sends no heartbeats, and may have gone: it has a longer
+        # time of its own (KAFKA-7610).
         delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         expected = DelayedHeartbeat(self, group, member.member, delay_ms)
         await self._heartbeats.try_complete_else_watch(expected, [key])
 
     async def _stop_heartbeat(self, group: GroupMetadata, member: MemberMetadata) -> None:
+        # What watches the member is completed by this, and does not expire.
         member.is_leaving = True
         await self._heartbeats.check_and_complete((group.group, member.member))
 
@@ -549,9 +560,12 @@ class GroupCoordinator:
             return
         group = self._manager.groups.get(request.group)
         if group is None:
+            # It names a generation of a group that is gone.
             if request.generation >= 0:
                 answer(Errors.ILLEGAL_GENERATION)
                 return
+            # A consumer that only keeps its offsets here: the group exists from its first commit
+            # on.
             group = self._manager.add_group(request.group)
         async with group.lock:
             error = self._commit_error(group, request)
@@ -584,6 +598,7 @@ class GroupCoordinator:
             return Errors.COORDINATOR_NOT_AVAILABLE
         if group.is_static_member_fenced(request.member, request.instance):
             return Errors.FENCED_INSTANCE_ID
+        # Such a consumer again, or an administrator: no member's offsets can be overwritten.
         if request.generation < 0 and group.is_in(EMPTY):
             return Errors.NONE
         if request.member not in group.members:
@@ -625,6 +640,7 @@ class GroupCoordinator:
             return DescribeGroupsResponse(error)
         group = self._manager.groups.get(request.group)
         if group is None:
+            # Kafka's answer about a group that it has never heard of (DeadGroup): no error.
             return DescribeGroupsResponse(Errors.NONE, DEAD.value)
         return DescribeGroupsResponse(
             Errors.NONE,
@@ -672,6 +688,7 @@ class GroupCoordinator:
                     respond, member.on_synced = member.on_synced, None
                     respond(SyncGroupResponse(Errors.NOT_COORDINATOR))
                 await self._stop_heartbeat(group, member)
+            # The rebalance that waits ends now: it finds the group dead.
             if before is PREPARING:
                 await self._joins.check_and_complete(group.group)
 
@@ -707,6 +724,7 @@ class InitialDelayedJoin(DelayedJoin):
         self._left_ms = left_ms
 
     async def try_complete(self) -> bool:
+        # Only time ends it, however many have joined.
         return False
 
     async def on_complete(self) -> None:
@@ -757,6 +775,7 @@ class DelayedHeartbeat(DelayedOperation):
                 return
             if self._pending:
                 await self._coordinator.remove_pending_member(self._group, self._member)
+            # It may have been heard of while this waited for the lock.
             elif not self._is_satisfied():
                 await self._coordinator.remove_member(
                     self._group, self._group.members[self._member]

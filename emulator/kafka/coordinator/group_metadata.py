@@ -71,6 +71,7 @@ class MemberMetadata:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
         self.protocol_type, self.protocols = protocol_type, protocols
+        # Given by the leader in SyncGroup, or read from the log.
         self.assignment = b""
         self.on_joined: OnJoined | None = None
         self.on_synced: OnSynced | None = None
@@ -117,6 +118,8 @@ class GroupMetadata:
     def loaded(cls, kernel: Kernel, group: str, stored: StoredGroup) -> GroupMetadata:
         """As its last generation is stored (GroupMetadata.loadGroup)."""
         it = cls(kernel, group)
+        # The log has generations only once they are assigned: a rebalance that was under way is
+        # lost with the old coordinator, and begins again when its members ask.
         it.state = GroupState.STABLE if stored.members else GroupState.EMPTY
         it.generation, it.protocol_type = stored.generation, stored.protocol_type or None
         it.protocol, it.leader = stored.protocol, stored.leader
@@ -129,6 +132,8 @@ class GroupMetadata:
                 m.rebalance_timeout_ms,
                 m.session_timeout_ms,
                 stored.protocol_type,
+                # Only the chosen protocol is stored; the others come back when the member joins
+                # again.
                 ((stored.protocol or "", m.subscription),),
             )
             member.assignment = m.assignment
@@ -166,6 +171,7 @@ class GroupMetadata:
 
     def transition_to(self, state: GroupState) -> None:
         allowed = VALID_PREVIOUS_STATES[state]
+        # Kafka throws IllegalStateException: a bug of the program, not a state of the group.
         assert self.state in allowed, f"group {self.group}: {self.state} to {state}"
         self.state = state
 
@@ -176,12 +182,14 @@ class GroupMetadata:
             self.protocol = self.select_protocol()
             self.transition_to(GroupState.COMPLETING_REBALANCE)
         else:
+            # Nobody is left. The offsets stay, and with them the group.
             self.protocol = None
             self.transition_to(GroupState.EMPTY)
 
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: MemberMetadata, on_joined: OnJoined) -> None:
+        # The first member says what kind of group it is, until it is empty again.
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -195,6 +203,8 @@ class GroupMetadata:
         if gone is not None and gone.instance is not None:
             self.static_members.pop(gone.instance, None)
         if self.leader == member:
+            # The oldest of those that are left; Kafka takes the first of a hash map, which may be
+            # any.
             self.leader = next(iter(self.members), None)
 
     def replace_static_member(self, old: str, new: str) -> MemberMetadata:
@@ -216,6 +226,7 @@ class GroupMetadata:
 
     def is_static_member_fenced(self, member: str, instance: str | None) -> bool:
         """Another process has this instance id now."""
+        # An instance that is not known fences nobody: the caller finds the member unknown.
         return instance is not None and self.static_members.get(instance, member) != member
 
     @property

@@ -61,6 +61,8 @@ class GroupMetadataManager:
         self._context, self._replicas, self._wall_ms = context, replica_manager, wall_ms
         self.partition_count = partition_count
         self.groups: dict[str, GroupMetadata] = {}
+        # Partitions that this broker leads and has read, and those that it is reading.
+        # Dictionaries, for the order that sets do not keep.
         self._owned: dict[int, None] = {}
         self._loading: dict[int, None] = {}
         self._jobs: Queue[Callable[[], Awaitable[None]]] | None = None
@@ -70,6 +72,7 @@ class GroupMetadataManager:
     def partition_for(self, group: str) -> int:
         """Utils.abs(groupId.hashCode) % groupMetadataTopicPartitionCount."""
         number = signed(java_hash(group))
+        # Java's Math.abs of the least integer is negative: Utils.abs makes it 0.
         return (0 if number == -(2**31) else abs(number)) % self.partition_count
 
     def is_group_local(self, group: str) -> bool:
@@ -105,6 +108,7 @@ class GroupMetadataManager:
                 error = Errors.NOT_COORDINATOR
             done(error)
 
+        # One record for the whole group: the next generation's replaces it.
         record = (group_key(group.group), group_value(stored, version))
         await self._append(group.group, [record], answered)
 
@@ -118,12 +122,14 @@ class GroupMetadataManager:
         group's lock; `done` as in `store_group`."""
         most = self._context.config.offset_metadata_max_bytes
         offsets = tuple(offsets)
+        # Those that are too long are refused by themselves, and do not stop the others.
         accepted = [(p, o) for p, o in offsets if len(o.metadata) <= most]
 
         def answered(result: ProducedPartition) -> None:
             error = result.error
             if error is Errors.NONE:
                 for number, (partition, committed) in enumerate(accepted):
+                    # Unloaded meanwhile: who leads the partition now reads the commit from its log.
                     if not group.is_in(GroupState.DEAD):
                         group.on_offset_committed(partition, committed, result.base_offset + number)
             elif error in _NOT_AVAILABLE:
@@ -150,6 +156,7 @@ class GroupMetadataManager:
     async def delete_group(self, group: GroupMetadata) -> None:
         """Tombstones for a group and its offsets (cleanupGroupMetadata): whether they reach the
         followers is not waited for."""
+        # At once: no member joins it while the tombstones are written.
         self.groups.pop(group.group, None)
         records: Records = [(offset_key(group.group, p), None) for p in group.offsets]
         await self._append(group.group, [*records, (group_key(group.group), None)], acks=0)
@@ -201,6 +208,7 @@ class GroupMetadataManager:
         """Read the partition from its start to its end (doLoadGroupsAndOffsets)."""
         partition = TopicPartition(GROUP_METADATA_TOPIC, number)
         hosted = self._replicas.partitions.get(partition)
+        # Leadership may have gone again before the thread came to this.
         log = hosted.leader_log if hosted is not None else None
         if log is None:
             self._loading.pop(number, None)
@@ -211,11 +219,13 @@ class GroupMetadataManager:
                 for record in records_of(batch.data, batch.base_offset) if batch.data else ():
                     contents.take(record)
             except (UnknownRecord, UnreadableBatch) as error:
+                # The rest of this batch is left out, and the groups that could be read are served.
                 self._context.failed(f"loading {partition}", error)
         # Owned before the groups' timers begin: they may act at once.
         self._owned[number] = None
         self._loading.pop(number, None)
         for group in contents.loaded(self._context.kernel):
+            # A group that is here already stays as it is.
             if self.groups.setdefault(group.group, group) is group:
                 await on_loaded(group)
 
@@ -256,6 +266,8 @@ class _Contents:
         with_offsets = (name for name, offsets in self._offsets.items() if offsets)
         for name in dict.fromkeys([*self._groups, *with_offsets]):
             stored = self._groups.get(name, StoredGroup("", 0, None, None, ()))
+            # Offsets without a group's record are of a consumer that chose its partitions itself,
+            # and only commits.
             group = GroupMetadata.loaded(kernel, name, stored)
             for partition, (committed, base) in self._offsets.get(name, {}).items():
                 group.on_offset_committed(partition, committed, base)

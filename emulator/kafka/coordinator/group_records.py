@@ -114,6 +114,7 @@ def read_offset(data: bytes) -> CommittedOffset:
         raise UnknownRecord(f"an offset of version {version}")
     offset = reader.number(">q")
     epoch = reader.number(">i") if version >= 3 else -1
+    # The times that come behind nobody here reads: offsets do not expire.
     return CommittedOffset(offset, epoch, reader.required_text())
 
 
@@ -140,6 +141,7 @@ def read_group(data: bytes) -> StoredGroup:
                 instance,
                 client_id,
                 client_host,
+                # Version 0 has one time-out for both.
                 session if rebalance < 0 else rebalance,
                 session,
                 subscription,
@@ -175,6 +177,7 @@ class _Reader:
         return int(value)
 
     def _take(self, length: int) -> bytes:
+        # Past the end the slice is short; the next number to be read finds that out.
         self._at += length
         return self._data[self._at - length : self._at]
 

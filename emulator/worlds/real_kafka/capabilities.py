@@ -33,6 +33,7 @@ class LinksOfKafka(Capabilities):
         self._version = version
 
     def delay(self, broker: int, peer: int | str, *_: object) -> None:
+        # Without one, a proxy would stand before the clients too.
         if isinstance(peer, int) and self._version < LINKS_FROM:
             raise Unsupported("before 0.10.2 brokers have no listener of their own")
 

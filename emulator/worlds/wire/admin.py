@@ -48,6 +48,7 @@ def _each(
 ) -> Sent:
     """One request of ours for each topic of Kafka's."""
     if validate_only:
+        # Refused, not done: a client that only asks must not find its topic created.
         return Sent((), tuple(_NOT_CHECKED for _ in topics))
     return Sent(tuple(requests))
 
@@ -88,6 +89,7 @@ class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
 
     def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         topics = _named((topic.name for topic in entity.topics), responses)
+        # Not told, as to a client that may not describe the topic (KIP-525).
         described = {"num_partitions": -1, "replication_factor": -1, "configs": None}
         return {"topics": [{**topic, **described} for topic in topics]}
 
@@ -127,6 +129,7 @@ class CreatePartitions(Api[m.CreatePartitionsRequest, m.AdminResponse]):
         return {"results": results}
 
     def write_request(self, request: m.CreatePartitionsRequest) -> Values:
+        # Null: the controller chooses. An empty list would assign nobody.
         assignments = [{"broker_ids": replicas} for replicas in request.assignment] or None
         topic = {"name": request.topic, "count": request.count, "assignments": assignments}
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
@@ -219,6 +222,7 @@ class IncrementalAlterConfigs(Api[m.AlterConfigsRequest, m.AdminResponse]):
         requests = []
         for r in entity.resources:
             if any(c.config_operation not in (SET, DELETE) for c in r.configs):
+                # APPEND and SUBTRACT are for lists, and nothing here says which settings are lists.
                 raise ValueError("only SET and DELETE are known")
             if r.resource_type in ENTITY_TYPES:
                 config = [(c.name, c.value or "") for c in r.configs if c.config_operation == SET]
@@ -258,6 +262,7 @@ def _result_table(topics: str, partitions: str) -> PartitionTable[PartitionResul
 
 def _first_error(entity: Entity, results: Iterable[PartitionResult]) -> m.AdminResponse:
     """Of the whole request or of a partition."""
+    # Version 0 of ElectLeaders has no error of the whole request.
     whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
     errors = [whole, *(result.error for result in results)]
     return m.AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
@@ -283,6 +288,7 @@ class ElectLeaders(Api[m.ElectLeadersRequest, m.AdminResponse]):
 
     def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         (response,) = responses
+        # Partitions have errors of their own; the whole request's is for when none was looked at.
         whole = Errors.NONE if response.partitions else response.error
         return {"error_code": whole, **self.results.write(response.partitions)}
 

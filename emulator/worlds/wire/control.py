@@ -61,6 +61,7 @@ class StateTable:
         return tuple(map(self._single.read, entity.ungrouped_partition_states))
 
     def write(self, value: Sequence[PartitionState]) -> Values:
+        # Both shapes: a version takes the fields that its schema has.
         single = [self._single.write(state) for state in value]
         return {"ungrouped_partition_states": single, **self._grouped.write(value)}
 

@@ -63,6 +63,7 @@ class Produce(Api[m.ProduceRequest, m.ProduceResponse]):
                 try:
                     batch = produced(data)
                 except Malformed:
+                    # Each partition by itself: the other ones are appended all the same.
                     refused.append(m.ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
                 else:
                     count = batch.next_offset - batch.base_offset
@@ -76,6 +77,7 @@ class Produce(Api[m.ProduceRequest, m.ProduceResponse]):
     def write_response(
         self, entity: Entity, responses: Sequence[m.ProduceResponse]
     ) -> Values | None:
+        # Nobody waits: Kafka sends no response at all.
         if entity.acks == 0:
             return None
         return _PRODUCED.write(p for response in responses for p in response.partitions)
@@ -179,6 +181,8 @@ class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
         return Sent(tuple(self._queries(entity)))
 
     def write_response(self, entity: Entity, responses: Sequence[m.ListOffsetsResponse]) -> Values:
+        # A response of ours does not say which partition it is of: they come in the request's
+        # order.
         partitions = (query.partition for query in self._queries(entity))
         results = list(zip(partitions, responses, strict=True))
         topics = [

@@ -97,6 +97,7 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
         }
 
     def write_request(self, request: m.MetadataRequest) -> Values:
+        # Null asks for all of them.
         topics = [{"name": name} for name in request.topics] or None
         return {
             "topics": topics,

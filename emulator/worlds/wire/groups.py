@@ -122,6 +122,7 @@ class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
     def write_response(self, entity: Entity, responses: Sequence[g.LeaveGroupResponse]) -> Values:
         (response,) = responses
         error = response.error
+        # There the one member's error is the error of the whole response.
         if entity.__version__ < 3 and error is Errors.NONE:
             error = response.members[0][1]
         members = [{**_MEMBER.write(m), "error_code": result} for m, result in response.members]
@@ -130,6 +131,7 @@ class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
     def write_request(self, request: g.LeaveGroupRequest) -> Values:
         return {
             "group_id": request.group,
+            # For the versions that name one member.
             "member_id": request.members[0].member,
             "members": [_MEMBER.write(member) for member in request.members],
         }

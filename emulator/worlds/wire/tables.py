@@ -131,12 +131,14 @@ class FieldTable(Generic[S]):
 
     def write(self, value: Any) -> dict[str, object]:
         item = self._struct(*value) if type(value) is tuple else value
+        # First: of a field that both have, ours is written.
         values = {**self._also(item)}
         for ours, theirs in self._fields.items():
             value = getattr(item, ours)
             if theirs == "records":
                 value = write_batches(value)
             elif theirs == "error_message":
+                # Kafka has null where there is nothing to say, we the empty text.
                 value = value or None
             elif ours in self._entries and value is not None:
                 value = [self._entries[ours].write(one) for one in value]
