@@ -15,7 +15,10 @@ import pytest
 
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.model.errors import KafkaError
+from emulator.kernel.rng import Stream
+from emulator.trace import events
 from emulator.worlds.storage.files import OperatingSystemFiles
+from emulator.worlds.storage.modelled_disk import Fault, ModelledDisk
 from emulator.worlds.storage.stored_logs import StoredDirectory
 from emulator.worlds.wire.records import filled
 from tests.interaction.hosting import ORDERS_0, Hosting, leader_and_isr, produce, state_of
@@ -74,6 +77,23 @@ def test_a_log_in_a_failed_directory_is_not_dropped_to_begin_elsewhere(disk: Dis
             play.hosted().truncate_fully_and_start_at(5)
         assert play.hosted().log is disk.logs[ORDERS_0]
         assert disk.logs[ORDERS_0].log_end_offset == 1
+
+
+def test_a_record_whose_flush_failed_is_not_acknowledged_but_appended(disk: Disk) -> None:
+    """It is in the file: the next start reads it."""
+    files = ModelledDisk(Stream(1).below, lambda: 0)
+    disk.directories = [StoredDirectory(files, 0, Path("/data"))]
+    with Hosting(ALONE, disk=disk) as play:
+        seen: list[events.AnyEvent] = []
+        play.sink.listen(seen.append)
+        disk.logs[ORDERS_0].flush_interval_messages = 1
+        files.faults.append(Fault("fsync"))
+        play >> produce(data=DATA) << "produce: KAFKA_STORAGE_ERROR"
+        (appended,) = [one for one in seen if isinstance(one, events.RecordsAppended)]
+        assert (appended.base_offset, appended.leo) == (0, 1)
+    disk.directories[0].close()
+    (found,) = StoredDirectory(files, 0, Path("/data")).logs.values()
+    assert found.log_end_offset == 1
 
 
 def test_a_leader_whose_epoch_cannot_be_written_does_not_lead(disk: Disk, tmp_path: Path) -> None:

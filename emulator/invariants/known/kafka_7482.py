@@ -22,8 +22,9 @@ class LeadershipMovesUnannounced(Hazard):
     breaks = ("demoted leaders are informed",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Since its last LeaderAndIsr as leader it received only metadata of this partition, from
-        a version that does not inform brokers that shut down."""
+        """Since its last LeaderAndIsr as leader it was sent metadata of this partition and no
+        LeaderAndIsr, from a version that does not inform brokers that shut down. A second attempt
+        at the shutdown sends StopReplica, too, which changes no role."""
         since, until = violation.facts
         requests = [
             event
@@ -33,8 +34,8 @@ class LeadershipMovesUnannounced(Hazard):
             and violation.partition in event.partitions
         ]
         return (
-            bool(requests)
-            and all(event.request == "UpdateMetadata" for event in requests)
+            any(event.request == "UpdateMetadata" for event in requests)
+            and not any(event.request == "LeaderAndIsr" for event in requests)
             and lacks(SHUTTING_DOWN_ARE_TOLD, requests[-1], events)
         )
 

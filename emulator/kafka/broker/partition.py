@@ -394,11 +394,19 @@ class Partition:
                 producer, accepts_unknown=UNKNOWN_PRODUCERS_ACCEPTED in self._context.guards
             )
         self.idle_fetches.wake()
-        batch = log.append_as_leader(records, size, self.leader_epoch, data, producer)
-        self._emit_appended("leader", (batch,), log)
-        return batch
+        end = log.log_end_offset
+        try:
+            return log.append_as_leader(records, size, self.leader_epoch, data, producer)
+        finally:
+            self._emit_appended("leader", log, end)
 
-    def _emit_appended(self, role: str, batches: tuple[Batch, ...], log: OffsetLog) -> None:
+    def _emit_appended(self, role: str, log: OffsetLog, from_offset: int) -> None:
+        """Also of an append that failed: batches before the one that could not be written are in
+        the file, and all of them are if it was their flush that failed. The next start reads
+        them."""
+        batches = log.batches_from(from_offset)
+        if not batches:
+            return
         epochs: tuple[EpochRun, ...] = ()
         size = 0
         for batch in batches:
@@ -452,8 +460,11 @@ class Partition:
         if self._logs.slow:
             await self._logs.append_delay()
         self._check_writable()
-        log.append_as_follower(batches)
-        self._emit_appended("follower", batches, log)
+        end = log.log_end_offset
+        try:
+            log.append_as_follower(batches)
+        finally:
+            self._emit_appended("follower", log, end)
 
     def update_follower_high_watermark(self, leader_hw: int) -> None:
         """The high watermark that came with a fetch answer."""

@@ -210,6 +210,10 @@ class OffsetLog:
             end += 1
         return tuple(batches[first:end])
 
+    def batches_from(self, offset: int) -> list[Batch]:
+        """Those that begin at `offset` or behind it."""
+        return self.batches[bisect_left(self._bases, offset) :]
+
     def bytes_from(self, from_offset: int, limit: int) -> int:
         """How many bytes lie at and behind `from_offset`, counted up to `limit`."""
         if from_offset >= self.log_end_offset:

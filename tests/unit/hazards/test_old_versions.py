@@ -92,6 +92,8 @@ def test_a_broker_that_shuts_down_and_is_not_told_who_leads(version: str, name: 
     assert recognise(untold, history.events) == ""
     history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", (ORDERS,), 1)
     assert recognise(untold, history.events) == name
+    history.tell(e.ControlRequestSent, 3, 1, "StopReplica", (ORDERS,), 1)
+    assert recognise(untold, history.events) == name, "it stops a fetcher, and changes no role"
     history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
     assert recognise(untold, history.events) == ""
     leads = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 1, REPLICAS)
