@@ -3,14 +3,23 @@ waits, and what a producer can ask for. Each with its guard, without it, and on 
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.producer_state import BatchProducer
+from emulator.kafka.profiles.base import profiles
+from emulator.kernel.rng import Stream
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.pause import Pause
 from emulator.trace import events
+from emulator.worlds.storage.modelled_disk import ModelledDisk
+from emulator.worlds.storage.stored_logs import StoredDirectory, stored_disk
+from emulator.worlds.wire.records import filled
 from tests.interaction.hosting import (
     LIVE,
+    ORDERS_0,
     fetch,
     leader_and_isr,
     leading,
@@ -182,3 +191,38 @@ def test_a_batch_that_comes_again_is_answered_with_its_first_offset_and_not_appe
         play >> produce(1, producer=BatchProducer(7, 0, 4))
         play << "produce: OUT_OF_ORDER_SEQUENCE_NUMBER"
         assert play.hosted().log.log_end_offset == 13  # type: ignore[union-attr]
+
+
+# -- storage: what a crash of the machine leaves ---------------------------------------------------
+
+
+def survives(profile: str, seed: int) -> bool:
+    """Whether a flushed record is there after it."""
+    files, folder = ModelledDisk(Stream(seed).below), Path("/data")
+    version = profiles()[profile]
+    config = KafkaConfig.of(version.values, {})
+
+    def directory() -> StoredDirectory:
+        (one,) = stored_disk(files, folder, config, version.guards, print).directories
+        assert isinstance(one, StoredDirectory)
+        return one
+
+    first = directory()
+    log = first.open_log(ORDERS_0)
+    files.fsync_directory(Path("/"))
+    files.fsync_directory(first.folder.parent)
+    files.fsync_directory(first.folder)  # as old as that: only the segment is new
+    log.append_as_leader(1, 200, 0, filled(1, 200, 0))
+    log.flush()
+    files.crash()
+    return directory().open_log(ORDERS_0).log_end_offset == 1
+
+
+@pytest.mark.parametrize(
+    ("profile", "outcomes"), [("2.8", {True, False}), ("3.3", {True})], ids=["2.8", "3.3"]
+)
+def test_up_to_2_8_a_flushed_segment_may_be_missing_after_a_crash_of_the_machine(
+    profile: str, outcomes: set[bool]
+) -> None:
+    """Its directory was not flushed (KAFKA-3968)."""
+    assert {survives(profile, seed) for seed in range(40)} == outcomes

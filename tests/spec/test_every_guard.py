@@ -37,6 +37,8 @@ HELD_BY = {
     "test_6_4_from_2_7_on_a_broker_that_joins_first_hears_nothing_of_deletions",
     "deletions-sent-once": "test_6_by_version:"
     "test_6_9_up_to_1_1_every_update_metadata_names_what_is_to_be_deleted",
+    "directories-flushed": "test_4_by_version:"
+    "test_up_to_2_8_a_flushed_segment_may_be_missing_after_a_crash_of_the_machine",
     "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "hw-answers-no-fetch": "test_4_by_version:"
     "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",

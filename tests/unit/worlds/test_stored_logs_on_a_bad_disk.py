@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 
 from emulator.kafka.model.errors import KafkaError
 from emulator.kafka.model.offset_log import OffsetLog
-from emulator.kafka.profiles.base import profiles
-from emulator.kafka.profiles.guards.storage import DIRECTORIES_FLUSHED
 from emulator.kernel.rng import Stream
 from emulator.trace.values import TopicPartition
 from emulator.worlds.storage.modelled_disk import PAGE, Fault, ModelledDisk
@@ -182,24 +180,3 @@ def test_a_crash_while_files_are_renamed_leaves_checkpoints_that_can_be_read(
     assert again.checkpointed_high_watermarks.get(ORDERS, 0) < base
     starts = [(e.epoch, e.start_offset) for e in found.epochs.entries]
     assert starts == [(n, n) for n in range(found.log_end_offset)]
-
-
-def survives(seed: int, *, flushes_directories: bool) -> bool:
-    """Whether a flushed record is there after a crash of the machine."""
-    disk = ModelledDisk(Stream(seed).below)
-    directory = StoredDirectory(disk, 0, FOLDER, flushes_directories=flushes_directories)
-    directory.open_log(ORDERS)
-    disk.fsync_directory(Path("/"))
-    disk.fsync_directory(FOLDER)  # as old as that: only the segment is new
-    log = directory.logs[ORDERS]
-    log.append_as_leader(1, 200, 0, BATCH[1])
-    log.flush()
-    disk.crash()
-    return StoredDirectory(disk, 0, FOLDER).open_log(ORDERS).log_end_offset == 1
-
-
-def test_a_flushed_segment_may_be_missing_unless_its_directory_was_flushed() -> None:
-    """KAFKA-3968, which 3.0 mends."""
-    assert DIRECTORIES_FLUSHED in profiles()["3.3"].guards - profiles()["2.8"].guards
-    assert all(survives(seed, flushes_directories=True) for seed in range(40))
-    assert {survives(seed, flushes_directories=False) for seed in range(40)} == {True, False}

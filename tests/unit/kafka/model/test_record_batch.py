@@ -110,6 +110,7 @@ def test_records_that_cannot_be_are_refused_and_looked_up_as_one(body: bytes, wh
         (gzip.compress(b"x" * 100)[:-9], "cut off"),
         (gzip.compress(bytes(UNPACKED_BYTES + 1)), "more than 16,777,216 bytes"),
     ],
+    ids=["no gzip", "cut off", "too much"],  # gzip's header has the time
 )
 def test_a_compressed_batch_unpacks_to_no_more_than_it_may(body: bytes, why: str) -> None:
     with pytest.raises(UnreadableBatch, match=why):
