@@ -135,7 +135,7 @@ def command(
         liveness=converged,
     )
     options = SearchOptions(
-        how=strategy,
+        strategy=strategy,
         schedules=schedules,
         seconds=read_duration(f"--time {for_time}", for_time) / 1e6 if for_time else None,
         menu=tuple(read_injection(one, schedule) for one in fault or ()),

@@ -113,8 +113,8 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         yield "AlterIsr", f"{query}, {_span(one.ms)} after the decision"
     if story.sendings:
         # KIP-497: until the answer the leader counts with the larger of both sets.
-        grown = "the new ISR" if story.change == "expand" else "the old ISR"
-        yield "", f"pending until the response: meanwhile the high watermark waits for {grown}"
+        larger = "the new ISR" if story.change == "expand" else "the old ISR"
+        yield "", f"pending until the response: meanwhile the high watermark waits for {larger}"
     legs = {hop.to: hop for hop in story.legs}
     took = _span(legs["ZooKeeper"].ms)
     text = f"expected v{story.expected_version}: v{story.version} ok, {took} after the decision"

@@ -122,7 +122,9 @@ def test_a_small_scope_is_searched_completely_and_states_met_before_are_not_gone
     tally = ExploreTally()
     lengths = [
         p.length
-        for p in search(small, SearchOptions(how="exhaustive", schedules=400, then_us=0), tally)
+        for p in search(
+            small, SearchOptions(strategy="exhaustive", schedules=400, then_us=0), tally
+        )
     ]
     assert tally.complete
     assert lengths == sorted(lengths), "breadth first"
@@ -137,7 +139,7 @@ def test_a_small_scope_is_searched_completely_and_states_met_before_are_not_gone
 
 def test_a_search_that_is_cut_short_says_so(warm: WarmCluster) -> None:
     tally = ExploreTally()
-    for _ in search(warm, SearchOptions(how="exhaustive", schedules=5, then_us=0), tally):
+    for _ in search(warm, SearchOptions(strategy="exhaustive", schedules=5, then_us=0), tally):
         pass
     assert tally.complete is False
     assert tally.schedules == 5
@@ -146,7 +148,7 @@ def test_a_search_that_is_cut_short_says_so(warm: WarmCluster) -> None:
 def test_the_shrunk_schedule_is_hardly_longer_than_the_shortest_there_is() -> None:
     warm, least = WarmCluster(idle()), ExploreTally()
     for _ in search(
-        warm, SearchOptions(how="exhaustive", schedules=400, menu=STANDS, faults_max=2), least
+        warm, SearchOptions(strategy="exhaustive", schedules=400, menu=STANDS, faults_max=2), least
     ):
         pass
     drawn = ExploreTally()

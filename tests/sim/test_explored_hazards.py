@@ -82,12 +82,12 @@ def found(scope: Schedule, how: SearchOptions) -> tuple[WarmCluster, ExploreTall
 @pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
 def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Hazard) -> None:
     """Breadth first ends with the first that fails, a shortest one; chance finds long ones."""
-    every = SearchOptions(how="exhaustive", schedules=2_000, then_us=AFTER_US)
+    every = SearchOptions(strategy="exhaustive", schedules=2_000, then_us=AFTER_US)
     _, shortest = found(hazard.scope(), every)
     assert {one.invariant for one in shortest.failing[0].broken} == {hazard.breaks}
     least = shortest.failing[0].length
     assert least == hazard.shortest
-    drawn = SearchOptions(how="pct", schedules=60, then_us=AFTER_US, keep_going=True)
+    drawn = SearchOptions(strategy="pct", schedules=60, then_us=AFTER_US, keep_going=True)
     warm, some = found(hazard.scope(), drawn)
     failing = {one.length: one for one in some.failing}
     assert len(failing) >= 3
@@ -100,7 +100,7 @@ def test_the_shrunk_schedule_is_at_most_half_longer_than_the_shortest(hazard: Ha
 @pytest.mark.slow
 @pytest.mark.parametrize("hazard", HAZARDS, ids=NAMES)
 def test_with_its_cure_no_choice_breaks_anything(hazard: Hazard) -> None:
-    drawn = SearchOptions(how="pct", schedules=150, then_us=AFTER_US)
+    drawn = SearchOptions(strategy="pct", schedules=150, then_us=AFTER_US)
     _, some = found(hazard.scope("on"), drawn)
     assert some.failing == []
     assert some.schedules == 150

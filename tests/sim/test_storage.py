@@ -139,8 +139,8 @@ def test_a_disk_fault_needs_files() -> None:
 @pytest.mark.parametrize(
     ("parameters", "problem"),
     [
-        ("fault: full, call: write", "full has no call and no count"),
-        ("fault: error, free_bytes: 5", "error has no free_bytes"),
+        ("fault: full, call: write", "full takes no call and no count"),
+        ("fault: error, free_bytes: 5", "error takes no free_bytes"),
         ("fault: melted", "expected one of error, full"),
     ],
 )

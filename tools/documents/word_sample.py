@@ -1,6 +1,6 @@
 """Identifiers, messages and paragraphs drawn at random, to be judged one by one.
 
-    python -m tools.documents.word_sample 20261125 > docs/words/sample.csv
+    python -m tools.documents.word_sample 20261126 > docs/words/sample.csv
 
 The last column is empty: a reader who knows Kafka writes there what stopped him.
 """

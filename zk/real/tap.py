@@ -145,7 +145,7 @@ class _Reader:
 
     def _report_reply(self, xid: int, code: Code, message: bytes = b"") -> None:
         if not self._pending or self._pending[0].xid != xid:
-            raise jute.Malformed(f"an answer to {xid}, which was not asked")
+            raise jute.Malformed(f"a response to {xid}, a request that was not sent")
         exchange, tap = self._pending.popleft(), self._tap
         if exchange.answer_is_lost:
             raise Break

@@ -54,9 +54,9 @@ class DiskFault(Action, frozen=True, tag="disk"):
 
     def wrong(self) -> str | None:
         if self.fault != "error" and (self.call or self.count is not None):
-            return f"{self.fault} has no call and no count; error has them"
+            return f"{self.fault} takes no call and no count: they belong to error"
         if self.fault != "full" and self.free_bytes:
-            return f"{self.fault} has no free_bytes; full has them"
+            return f"{self.fault} takes no free_bytes: they belong to full"
         return None
 
     def apply(self, world: World) -> None:

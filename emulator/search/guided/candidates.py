@@ -136,9 +136,9 @@ def party_of(actor: str) -> str:
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 
 
-def back_from(group: int, stream: Stream, vain: int) -> int:
+def back_from(group: int, stream: Stream, failures: int) -> int:
     """Which earlier group to blame: the last one first; the more often this one failed, the further
     back the cause may lie (a broker's speed and the phases of its tasks are drawn at its boot).
     """
-    reach = min(group, 1 << min(vain // 2, 16))
+    reach = min(group, 1 << min(failures // 2, 16))
     return group - 1 - stream.below(reach) if group else 0

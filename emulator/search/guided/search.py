@@ -114,7 +114,7 @@ class Memory:
     """By group, the streams of the last candidate that got through."""
     records: dict[int, Score] = field(default_factory=dict)
     """By group, how far runs record_progress that had a candidate there."""
-    vain: dict[int, int] = field(default_factory=dict)
+    failures: dict[int, int] = field(default_factory=dict)
     """By group, how often it was left since runs last record_progress further from there."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
     """How far a run record_progress at all, and under which choices."""
@@ -184,18 +184,18 @@ class Search:
         memory = self.memory
         if tried.best_score > memory.records.get(number, NOWHERE):
             memory.records[number] = tried.best_score
-            memory.vain[number] = 0
+            memory.failures[number] = 0
         if tried.best is not None:
             memory.best[number] = tried.best
         return self._back(self._blamed(number), tried.best_score, party)
 
     def _blamed(self, number: int) -> int:
         """Which group to go back to; counts the failure of this one."""
-        vain = self.memory.vain.get(number, 0)
-        self.memory.vain[number] = vain + 1
+        failures = self.memory.failures.get(number, 0)
+        self.memory.failures[number] = failures + 1
         stream = self._stream()
         stopped = self._stopped_or_none(number, stream)
-        return back_from(number, stream, vain) if stopped is None else stopped
+        return back_from(number, stream, failures) if stopped is None else stopped
 
     def _stopped_or_none(self, number: int, stream: Stream) -> int | None:
         """Every second time the group at whose end its brokers were stopped, if there is one."""

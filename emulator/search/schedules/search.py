@@ -23,7 +23,7 @@ from emulator.search.schedules.strategies import DefaultOrder, PriorityOrder, Ra
 from emulator.search.schedules.warm_cluster import FOREVER_US, ScheduleResult, WarmCluster
 from emulator.search.schedules.warm_pool import WarmPool
 
-How = Literal["random", "pct", "exhaustive"]
+Strategy = Literal["random", "pct", "exhaustive"]
 BATCH = 32
 
 
@@ -31,7 +31,7 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be searched. `menu`: the faults that there may be, `faults_max` of them in one
     schedule. `then_us`: how long a schedule goes on behind its last step."""
 
-    how: How = "random"
+    strategy: Strategy = "random"
     schedules: int = 200
     seconds: float | None = None
     menu: tuple[Injection, ...] = ()
@@ -72,7 +72,7 @@ def search(
     warm: WarmCluster, options: SearchOptions, progress: ExploreTally
 ) -> Iterator[ScheduleResult]:
     """Each schedule that was tried, as it comes; `progress` counts it already."""
-    is_exhaustive = options.how == "exhaustive"
+    is_exhaustive = options.strategy == "exhaustive"
     results = everything(warm, options, progress) if is_exhaustive else _drawn(warm, options)
     for played in results:
         progress.take(played)
@@ -86,7 +86,7 @@ def search(
 def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult]:
     """At random. Without faults the first is what happens by itself."""
     schedule = warm.schedule
-    kind = PriorityOrder if options.how == "pct" else RandomOrder
+    kind = PriorityOrder if options.strategy == "pct" else RandomOrder
 
     def play(warm: WarmCluster, number: int) -> ScheduleResult:
         stream = Stream(mix(schedule.seed ^ mix(number)))

@@ -79,7 +79,7 @@ class Shrinking:
             return
         schedule, warm = self.schedule, self._warm_cluster_of(self.schedule)
         late = {label for choice in schedule.choices for label in choice.over.split("; ")}
-        options = SearchOptions(how="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
+        options = SearchOptions(strategy="exhaustive", schedules=SEARCHED_MAX, faults_max=0)
         first = Candidate(faults=schedule.faults)
         for played in everything(warm, options, ExploreTally(), first, late.issuperset):
             if played.length >= schedule.length:

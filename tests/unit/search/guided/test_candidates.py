@@ -149,10 +149,10 @@ def test_nothing_before_the_boot_can_be_blamed() -> None:
 
 def test_the_leg_before_is_blamed_first_and_all_of_them_when_that_was_in_vain() -> None:
     stream = Stream(1)
-    assert {back_from(6, stream, vain=0) for _ in range(50)} == {5}
-    assert {back_from(6, stream, vain=2) for _ in range(50)} == {4, 5}
-    assert {back_from(6, stream, vain=9) for _ in range(200)} == {0, 1, 2, 3, 4, 5}
-    assert back_from(0, stream, vain=0) == 0
+    assert {back_from(6, stream, failures=0) for _ in range(50)} == {5}
+    assert {back_from(6, stream, failures=2) for _ in range(50)} == {4, 5}
+    assert {back_from(6, stream, failures=9) for _ in range(200)} == {0, 1, 2, 3, 4, 5}
+    assert back_from(0, stream, failures=0) == 0
 
 
 def test_threads_and_connections_belong_to_their_process() -> None:
