@@ -159,6 +159,8 @@ class WaterLevels:
         for term in self.leaderships.get(name, ()):
             until_us = min(term.to_us, end_us)
             levels = list(self._of(name, term.broker, (term.from_us, until_us)))
+            if not levels:
+                continue  # the trace does not have this leader's log
             ends = [*(level.from_us for level in levels[1:]), until_us]
             for level, to_us in zip(levels, ends, strict=True):
                 if to_us > level.from_us:
