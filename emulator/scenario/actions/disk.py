@@ -49,9 +49,6 @@ class DiskFault(Action, frozen=True, tag="disk"):
                 calls: tuple[Call, ...] = ("", "write", "write", "fsync", "rename", "open")
                 return cls(broker, "error", draw.one_of(calls), draw.one_of((1, 1, 2, None)))
 
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
-
     def wrong(self) -> str | None:
         if self.fault != "error" and (self.call or self.count is not None):
             return f"{self.fault} takes no call and no count: they belong to error"

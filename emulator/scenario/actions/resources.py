@@ -18,9 +18,6 @@ class FillDisk(Action, frozen=True, tag="fill_disk"):
     def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker)
 
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
-
     def apply(self, world: World) -> None:
         world.hosts[self.broker].fill_disk()
 
@@ -49,9 +46,6 @@ class UseUpDescriptors(Action, frozen=True, tag="use_up_descriptors"):
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
         return cls(draw.broker)
-
-    def holds(self) -> tuple[object, ...]:
-        return (self.name, self.broker)
 
     def apply(self, world: World) -> None:
         world.hosts[self.broker].use_up_descriptors()

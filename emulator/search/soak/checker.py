@@ -142,12 +142,12 @@ class _Partition:
     def judge(self) -> bool:
         """Whether somebody read up to the end: then all is judged, otherwise what reads show."""
         self._judge_reads()
-        whole = [scan for scan in self.scans.values() if scan.end is not None]
+        whole = [(scan.end, scan.records) for scan in self.scans.values() if scan.end is not None]
         if not whole:
             return False
-        scan = max(whole, key=lambda scan: (scan.end.until, scan.end.at_us))  # type: ignore[union-attr]
-        assert scan.end is not None
-        self._judge_log(scan.records, scan.end)
+        # The scan that came furthest; of those the last one, which had everything before it.
+        end, records = max(whole, key=lambda one: (one[0].until, one[0].at_us))
+        self._judge_log(records, end)
         return True
 
     def _judge_reads(self) -> None:
