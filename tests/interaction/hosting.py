@@ -249,12 +249,13 @@ def fetch(
     at: int,
     *,
     epoch: int = 4,
+    last_epoch: int = -1,
     max_wait_ms: int = 500,
     partition: TopicPartition = ORDERS_0,
     name: str = "",
 ) -> Incoming:
     """A follower's fetch (or a consumer's: -1)."""
-    wanted = (FetchPartition(partition, epoch, at, 0, 1 << 20),)
+    wanted = (FetchPartition(partition, epoch, at, 0, 1 << 20, last_epoch),)
     request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted)
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:
@@ -267,6 +268,8 @@ def fetch(
 def line_of_fetched(it: FetchedPartition) -> str:
     if it.error:
         return it.error.name
+    if it.diverging_epoch is not None:
+        return f"{it.diverging_epoch.epoch} ends at {it.diverging_epoch.end_offset}"
     if not it.batches:
         return f"nothing, hw {it.high_watermark}"
     return f"{it.batches[0].base_offset}..{it.batches[-1].next_offset}, hw {it.high_watermark}"

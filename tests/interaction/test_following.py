@@ -6,7 +6,7 @@ import pytest
 
 from emulator.kafka.broker.replica_manager import initial_fetch_state
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.offset_log import Batch, DivergingEpoch
 from emulator.kafka.protocol.messages import (
     EpochEndOffset,
     FetchedPartition,
@@ -48,10 +48,12 @@ def fetched(
     epoch: int = 4,
     error: Errors = Errors.NONE,
     start: int = 0,
+    diverging: tuple[int, int] | None = None,
 ) -> FetchedPartition:
     """One partition of an answer, with a batch of 100 bytes for each of these offsets."""
     batches = tuple(Batch(offset, offset + 1, 100, epoch) for offset in records)
-    return FetchedPartition(partition, error, hw, start, batches)
+    end = None if diverging is None else DivergingEpoch(*diverging)
+    return FetchedPartition(partition, error, hw, start, batches, end)
 
 
 def answered(*partitions: FetchedPartition, session: int = SESSION) -> Incoming:

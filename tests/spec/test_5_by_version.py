@@ -12,8 +12,16 @@ from emulator.kafka.protocol.messages import (
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
 )
-from tests.interaction.hosting import ORDERS_0, Hosting, fetch, leader_and_isr, leading, state_of
-from tests.interaction.playbook import after_ms, answers
+from tests.interaction.hosting import (
+    ORDERS_0,
+    Hosting,
+    fetch,
+    leader_and_isr,
+    leading,
+    produce,
+    state_of,
+)
+from tests.interaction.playbook import after_ms, answers, thread
 from tests.interaction.test_following import (
     ASKS_EPOCH,
     answered,
@@ -21,6 +29,7 @@ from tests.interaction.test_following import (
     fetched,
     following,
     grown,
+    log_of,
 )
 from zk.errors import Code
 from zk.ops import Reply
@@ -95,6 +104,141 @@ def test_5_4_up_to_1_1_there_is_one_round_of_truncation(
             play << "orders-0 truncated to 8" >> after_ms(1000) << ASKS_EPOCH
         else:
             play << "orders-0 truncated to 9" << "to 2: Fetch orders-0@9"
+
+
+BY_FETCH = [
+    ({"profile": "2.7"}, False),
+    ({"profile": "2.8"}, True),
+    ({"profile": "3.3"}, True),
+    ({"profile": "2.8", "propagation": "zk"}, False),
+    (switched("truncation-on-fetch", False, "2.8"), False),
+    (switched("truncation-on-fetch", True, "2.7"), True),
+]
+"""With an inter.broker.protocol.version of 2.6 (`propagation: zk`) a 2.8 asks as before."""
+
+
+@pytest.mark.parametrize(("how", "at_once"), BY_FETCH)
+def test_5_4_from_2_8_on_a_follower_fetches_at_once_and_says_its_last_epoch(
+    how: dict[str, object], at_once: bool
+) -> None:
+    """ReplicaFetcherThreadTest.shouldNotFetchLeaderEpochOnFirstFetchWithTruncateOnFetch@2.8.2."""
+    with told_to_follow(how, (4, 10)) as play:
+        if not at_once:
+            play << ASKS_EPOCH >> ended((ORDERS_0, 4, 10))
+        play << "to 2: Fetch orders-0@10"
+        fetches = play.network.sent[-1][1]
+        assert isinstance(fetches, FetchRequest)
+        assert fetches.partitions[0].last_fetched_epoch == (4 if at_once else -1)
+
+
+@pytest.mark.parametrize("profile", ["2.7", "2.8"])
+def test_5_4_a_log_without_an_epoch_is_truncated_to_its_high_watermark_first(profile: str) -> None:
+    """ReplicaFetcherThreadTest.shouldTruncateToInitialFetchOffset…: nothing could be said."""
+    with told_to_follow({"profile": profile}, says=()) as play:
+        play << "to 2: Fetch orders-0@0"
+        fetches = play.network.sent[-1][1]
+        assert isinstance(fetches, FetchRequest)
+        assert fetches.partitions[0].last_fetched_epoch == -1
+
+
+def test_5_4_a_follower_truncates_to_where_its_leaders_log_parts_from_its_own() -> None:
+    """ReplicaFetcherThreadTest.shouldTruncateIfLeaderRepliesWithDivergingEpochNotKnownToFollower
+    @2.8.2: the leader knows no 6, and has 5 up to 9, of which the follower knows nothing; then 4
+    ends in both at 7."""
+    with told_to_follow({"profile": "2.8"}, (3, 5), (4, 8), (6, 10)) as play:
+        play << "to 2: Fetch orders-0@10"
+        play >> answered(fetched(ORDERS_0, diverging=(5, 9)))
+        play << "orders-0 truncated to 8" << "to 2: Fetch orders-0@8"
+        assert play.network.sent[-1][1].partitions[0].last_fetched_epoch == 4
+        play >> answered(fetched(ORDERS_0, diverging=(4, 7)))
+        play << "orders-0 truncated to 7" << "to 2: Fetch orders-0@7"
+        play >> answered(fetched(ORDERS_0, 7, 8, epoch=5)) << "to 2: Fetch orders-0@9"
+        assert play.network.sent[-1][1].partitions[0].last_fetched_epoch == 5
+
+
+def test_5_4_what_stands_beside_a_diverging_epoch_is_processed_before_the_log_is_truncated() -> (
+    None
+):
+    """Up to 3.5 the leader's high watermark is taken over as far as the log goes, and taken back
+    with the records."""
+    with told_to_follow({"profile": "2.8"}, (4, 10)) as play:
+        play << "to 2: Fetch orders-0@10"
+        play >> answered(fetched(ORDERS_0, hw=12, diverging=(4, 7))) << "hw 10"
+        play << "orders-0 truncated to 7" << "to 2: Fetch orders-0@7"
+        assert log_of(play) == (7, 7)
+
+
+def test_5_4_a_disk_that_fails_at_a_diverging_epoch_fails_the_partition() -> None:
+    with told_to_follow({"profile": "2.8"}, (4, 10)) as play:
+        play << "to 2: Fetch orders-0@10"
+        play.disk.directories[0].failed = True
+        play >> answered(fetched(ORDERS_0, diverging=(4, 7)))
+        play << "orders-0 marked as failed: KAFKA_STORAGE_ERROR"
+        assert list(play.fetchers.failed_partitions) == [ORDERS_0]
+
+
+@pytest.mark.parametrize(
+    ("at", "last_epoch", "answer"),
+    [
+        # The leader's epochs: 1 from 0, 3 from 3, 4 from 6; its log ends at 10.
+        (10, 4, "nothing, hw 10"),
+        (6, 3, "6..10, hw 10"),
+        (3, 1, "3..10, hw 10"),
+        (11, 4, "4 ends at 10"),
+        (7, 3, "3 ends at 6"),
+        (4, 2, "1 ends at 3"),
+        (0, 0, "0..10, hw 10"),
+        (1, 0, "0 ends at 0"),
+        (10, 5, "OFFSET_OUT_OF_RANGE"),
+    ],
+)
+def test_5_4_a_leader_says_where_a_fetch_parts_from_its_log(
+    at: int, last_epoch: int, answer: str
+) -> None:
+    """PartitionTest.testLastFetchedOffsetValidation@2.8.2; at once, however long the fetch would
+    wait."""
+    with leading(records=0, profile="2.7") as play:
+        log = play.hosted().log
+        assert log is not None
+        log.epochs.clear()
+        grown(play, (1, 3), (3, 6), (4, 10))
+        play.follower(2, 5)
+        log.high_watermark = 10
+        wait_ms = 0 if answer.startswith("nothing") else 500
+        play >> fetch(2, at=at, last_epoch=last_epoch, max_wait_ms=wait_ms)
+        play << f"fetch-2: {answer}"
+        assert (play.hosted().remotes[2].log_end_offset == at) is ("hw" in answer)
+
+
+@pytest.mark.parametrize(
+    ("how", "counts"),
+    [
+        ({"profile": "2.7"}, False),
+        ({"profile": "2.8"}, False),
+        (switched("diverging-fetch-not-counted", False, "2.8"), True),
+    ],
+)
+def test_3_2_a_diverging_fetch_is_no_progress(how: dict[str, object], counts: bool) -> None:
+    """H25, KAFKA-13141: follower 2 has records 10 and 11 of an epoch that lost."""
+    with leading(records=10, isr=(1, 2), replicas=(1, 2), **how) as play:
+        play >> produce(2) >> fetch(2, at=12, last_epoch=5 - 2, max_wait_ms=500)
+        if counts:
+            play << "hw 12" << "produce: NONE at 10"
+        play << "fetch-2: 3 ends at 0"
+        play.forget()
+
+
+def test_4_6_a_parked_fetch_is_answered_when_its_epoch_is_gone() -> None:
+    """DelayedFetchTest.testDivergingEpoch@2.8.2."""
+    with leading(profile="2.8") as play:
+        play >> fetch(2, at=10, last_epoch=4, max_wait_ms=500)
+        log = play.hosted().log
+        assert log is not None
+        play.hosted().wake()
+        log.truncate_to(8)
+        log.append_as_leader(2, 100, 6)
+        play >> thread("touch", play.replicas.check_and_complete_fetch(ORDERS_0))
+        play << "fetch-2: 4 ends at 8" << "touch: done"
 
 
 @pytest.mark.parametrize(

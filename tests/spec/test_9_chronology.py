@@ -50,6 +50,8 @@ GUARDS = [
     ("2.6", "preferred election only if electable", "preferred-only-if-electable"),
     ("2.8", "one ISR state machine for both paths", "one-isr-state-machine"),
     ("2.8", "event-driven AlterIsr", "event-driven-alter-isr"),
+    ("2.7.2", "no follower state update on diverging epoch", "diverging-fetch-not-counted"),
+    ("2.8", "truncation on fetch (KAFKA-10554)", "truncation-on-fetch"),
     ("3.1", "HW re-evaluated after AlterIsr (KAFKA-13091)", "hw-after-alter-isr"),
     ("3.2.1", "retry fix (KAFKA-14010)", "clear-before-callback"),
     ("3.3", "eligibility checks for ISR members (KIP-841)", "eligible-members"),

@@ -166,14 +166,14 @@ HELD: dict[str, tuple[str, ...]] = {
     # 2.8
     "one ISR state machine for both paths": ("one-isr-state-machine",),
     "event-driven AlterIsr": ("event-driven-alter-isr",),
-    "truncation on fetch": (LIMITS,),
+    "truncation on fetch": ("truncation-on-fetch",),
     "topic ids, topic JSON v3": (
         "LeaderAndIsr v5 (KIP-516)",
         "UpdateMetadata v7 (KIP-516)",
         LIMITS,
     ),
     "KRaft preview": (LIMITS,),
-    "no follower state update on diverging epoch": (LIMITS,),
+    "no follower state update on diverging epoch": ("diverging-fetch-not-counted",),
     # 3.x
     "HW re-evaluated after AlterIsr": ("hw-after-alter-isr",),
     "skip empty UpdateMetadata": ("every-death-is-told",),

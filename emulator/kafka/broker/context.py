@@ -13,6 +13,7 @@ from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.profiles.guards.base import Guard
+from emulator.kafka.profiles.guards.following import TRUNCATION_ON_FETCH
 from emulator.kafka.protocol.messages import ControlRequest
 from emulator.kernel.places import At
 from emulator.kernel.scheduler import Body, HeldHere, Kernel, Lane, Process, Task
@@ -48,6 +49,11 @@ class BrokerContext:
         self.config, self.profile = config, profile
         self.guards: Set[Guard] = profile.guards
         """Which of Kafka's fixes this broker's version has."""
+        # A leader that writes ISRs itself stands for an inter.broker.protocol.version of 2.6.
+        self.truncates_on_fetch = (
+            TRUNCATION_ON_FETCH in self.guards and profile.propagation == "rpc"
+        )
+        """isTruncationOnFetchSupported: this broker fetches with Fetch v12."""
         self.broker_epoch = -1
         """The czxid of its registration; -1 before it is registered, and before 2.2."""
         self.cluster_id: str | None = None

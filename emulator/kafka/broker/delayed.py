@@ -119,6 +119,11 @@ class DelayedFetch(DelayedOperation):
             # The log was truncated below the fetch: the answer is OFFSET_OUT_OF_RANGE.
             if end < fetch.fetch_offset:
                 return await self.force_complete()
+            # And where it was truncated and written to again: the answer says where to go on.
+            if log.epochs.divergence(
+                fetch.last_fetched_epoch, fetch.fetch_offset, log.log_end_offset
+            ):
+                return await self.force_complete()
             if self._reads.must_send_hw(hosted, self._follower):
                 return await self.force_complete()
             if end == fetch.fetch_offset:

@@ -70,6 +70,9 @@ class CachedPartition:
         if answer.error is not Errors.NONE:
             self.high_watermark = -1
             return True
+        # Always: the follower has to truncate.
+        if answer.diverging_epoch is not None:
+            return True
         return changed or bool(answer.batches)
 
     def is_noop(self, log: OffsetLog, replica: Replica) -> bool:
@@ -181,7 +184,7 @@ class FetchSession:
                 # So that a limit of the response starves nobody (KIP-74).
                 cached.place = self.next_place()
                 self._in_order = None
-            if not answer.batches:
+            if not answer.batches and answer.diverging_epoch is None:
                 without_records.append(cached)
         return tuple(named), without_records
 

@@ -23,7 +23,7 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.truncation import offset_truncation_state
 from emulator.kafka.model.errors import Errors, KafkaError, UnexpectedAppendOffset
-from emulator.kafka.model.offset_log import UNDEFINED_EPOCH
+from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch, OffsetLog
 from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
@@ -205,7 +205,13 @@ class ReplicaFetcherThread:
             state.fetch_offset,
             hosted.log.log_start_offset,
             self._context.config.replica_fetch_max_bytes,
+            self._last_fetched_epoch(hosted.log),
         )
+
+    def _last_fetched_epoch(self, log: OffsetLog) -> int:
+        """As requests carry it: before version 12 they do not."""
+        epoch = log.epochs.latest_epoch if self._context.truncates_on_fetch else None
+        return UNDEFINED_EPOCH if epoch is None else epoch
 
     def _current_leader_epoch(self, state: PartitionFetchState) -> int:
         """As requests carry it: before 2.1 they do not (KIP-320)."""
@@ -249,6 +255,7 @@ class ReplicaFetcherThread:
         assert isinstance(response, FetchResponse)
         if not self._session.handle_response(response) or not response.partitions:
             return
+        diverging: dict[TopicPartition, DivergingEpoch] = {}
         async with self._map_lock:
             for answer in response.partitions:
                 partition = answer.partition
@@ -263,7 +270,11 @@ class ReplicaFetcherThread:
                 ):
                     continue
                 if answer.error is Errors.NONE:
+                    # The high watermark is taken over first, as far as the log goes that is to be
+                    # truncated (AbstractFetcherThread.scala@2.8.2 processFetchRequest).
                     await self._process_partition_data(answer, state)
+                    if answer.diverging_epoch is not None and context.truncates_on_fetch:
+                        diverging[partition] = answer.diverging_epoch
                 elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
                     await self._handle_out_of_range(partition, state, fetch.current_leader_epoch)
                 elif answer.error is Errors.FENCED_LEADER_EPOCH:
@@ -272,6 +283,7 @@ class ReplicaFetcherThread:
                     # Mostly NOT_LEADER_OR_FOLLOWER, not any more or not yet: until the controller
                     # says where to go, the same leader is asked again.
                     self._delay_partition(partition, answer.error.name)
+        await self._truncate_on_fetch_response(diverging)
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
@@ -432,9 +444,6 @@ class ReplicaFetcherThread:
                 # Not if the epoch changed while the request was in flight (KAFKA-7786).
                 if state is None or self._current_leader_epoch(state) != query.current_leader_epoch:
                     continue
-                hosted = self._hosted(query.partition)
-                if hosted is None or hosted.log is None:
-                    continue
                 if answer.error is Errors.FENCED_LEADER_EPOCH:
                     self._on_partition_fenced(query.partition, query.current_leader_epoch)
                     continue
@@ -443,14 +452,37 @@ class ReplicaFetcherThread:
                     continue
                 # Before 2.0 the answer's epoch is not looked at, and there is one round (KIP-279).
                 epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
-                truncation = offset_truncation_state(
-                    hosted.log, state.fetch_offset, epoch, answer.end_offset
-                )
-                try:
-                    hosted.truncate_to(truncation.offset)
-                except KafkaError:
-                    self._handle_storage_error(query.partition)
-                    continue
-                # Not done: the next turn asks for the epoch that the log ends with now.
-                state.fetch_offset, state.truncating = truncation.offset, not truncation.done
+                self._truncate_to_epoch_end_offset(query.partition, epoch, answer.end_offset)
             self.partitions.group_by_topic()
+
+    async def _truncate_on_fetch_response(
+        self, diverging: dict[TopicPartition, DivergingEpoch]
+    ) -> None:
+        """Where the leader has said that its log is another one; the next fetch says the epoch that
+        is the last one then."""
+        if not diverging:
+            return
+        async with self._map_lock:
+            for partition, end in diverging.items():
+                self._truncate_to_epoch_end_offset(partition, end.epoch, end.end_offset)
+            self.partitions.group_by_topic()
+            self.partitions.has_other_changes = True
+
+    def _truncate_to_epoch_end_offset(
+        self, partition: TopicPartition, leader_epoch: int, end_offset: int
+    ) -> None:
+        """What one answer of the leader means (maybeTruncateToEpochEndOffsets)."""
+        state, hosted = self.partitions.get(partition), self._hosted(partition)
+        if state is None or hosted is None or hosted.log is None:
+            return
+        truncation = offset_truncation_state(
+            hosted.log, state.fetch_offset, leader_epoch, end_offset
+        )
+        try:
+            hosted.truncate_to(truncation.offset)
+        except KafkaError:
+            self._handle_storage_error(partition)
+            return
+        # Not done: the next turn asks for the epoch that the log ends with now, or fetches with it.
+        state.fetch_offset = truncation.offset
+        state.truncating = not (truncation.done or self._context.truncates_on_fetch)

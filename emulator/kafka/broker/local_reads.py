@@ -19,7 +19,10 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.profiles.guards.following import HW_ANSWERS_NO_FETCH
+from emulator.kafka.profiles.guards.following import (
+    DIVERGING_FETCH_NOT_COUNTED,
+    HW_ANSWERS_NO_FETCH,
+)
 from emulator.kafka.profiles.guards.isr import FAILED_READ_KEEPS_STATE
 from emulator.kafka.protocol.messages import FetchedPartition, FetchPartition
 from emulator.trace.values import TopicPartition
@@ -38,6 +41,7 @@ class ReadResults:
     readable: int = 0
     """Bytes that there are to read."""
     has_error: bool = False
+    has_diverging_epoch: bool = False
     has_newer_hw: bool = False
     """A high watermark that the follower has not been sent, and does not wait for (2.4, 2.5)."""
 
@@ -60,6 +64,7 @@ class LocalReads:
         self._context, self._partitions, self._quota = context, partitions, quota
         self._error_of_unhosted = error_of_unhosted
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
+        self._counts_diverging = DIVERGING_FETCH_NOT_COUNTED not in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
     async def read(self, follower: int, context: FetchContext, max_bytes: int) -> ReadResults:
@@ -84,6 +89,7 @@ class LocalReads:
                 at_least_one, left = False, max(0, left - used)
                 reads.readable += used
             reads.has_error = reads.has_error or answer.error is not Errors.NONE
+            reads.has_diverging_epoch |= answer.diverging_epoch is not None
         return reads
 
     def _read_partition(
@@ -104,6 +110,7 @@ class LocalReads:
             fetch.fetch_offset,
             fetch.current_leader_epoch,
             limit,
+            last_fetched_epoch=fetch.last_fetched_epoch,
             at_least_one=at_least_one,
             committed_only=follower < 0,
         )
@@ -123,7 +130,12 @@ class LocalReads:
                 # has used up what was left.
                 used = max(used, limit)
         answer = FetchedPartition(
-            fetch.partition, Errors.NONE, info.high_watermark, info.log_start_offset, batches
+            fetch.partition,
+            Errors.NONE,
+            info.high_watermark,
+            info.log_start_offset,
+            batches,
+            info.diverging_epoch,
         )
         return answer, info.log_end_offset, used
 
@@ -142,6 +154,8 @@ class LocalReads:
                 if hosted is not None and not self._keeps_state:
                     # Before KAFKA-8400 a failed read set the follower's offsets to -1.
                     await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
+                continue
+            if answer.diverging_epoch is not None and not self._counts_diverging:
                 continue
             # 2.4 and 2.5: the first answer that carries this high watermark goes out at once.
             if self._answers_for_hw and hosted is not None:

@@ -18,7 +18,13 @@ from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.partition_ports import DelayedOperations
 from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kafka.model.errors import Errors, KafkaError
-from emulator.kafka.model.offset_log import Batch, EpochEntry, OffsetLog, ReadInfo
+from emulator.kafka.model.offset_log import (
+    UNDEFINED_EPOCH,
+    Batch,
+    EpochEntry,
+    OffsetLog,
+    ReadInfo,
+)
 from emulator.kafka.model.producer_state import BatchMetadata, BatchProducer
 from emulator.kafka.model.record_batch import first_not_before
 from emulator.kafka.profiles.guards.following import (
@@ -545,6 +551,8 @@ class Partition:
             return None
         if fetch.current_leader_epoch != self.leader_epoch or not self.is_leader:
             return None
+        if fetch.last_fetched_epoch not in (UNDEFINED_EPOCH, log.epochs.latest_epoch):
+            return None
         hw, start = log.high_watermark, log.log_start_offset
         return FetchedPartition(self.partition, Errors.NONE, hw, start, ())
 
@@ -554,6 +562,7 @@ class Partition:
         current_leader_epoch: int,
         max_bytes: int,
         *,
+        last_fetched_epoch: int = UNDEFINED_EPOCH,
         at_least_one: bool,
         committed_only: bool,
     ) -> ReadInfo | Errors:
@@ -563,6 +572,13 @@ class Partition:
         log = self.leader_log_or_error(current_leader_epoch)
         if isinstance(log, Errors):
             return log
+        end = log.log_end_offset
+        diverging_epoch = log.epochs.divergence(last_fetched_epoch, fetch_offset, end)
+        if isinstance(diverging_epoch, Errors):
+            return diverging_epoch
+        # Before the range is looked at: a follower that is ahead of its leader truncates at once.
+        if diverging_epoch is not None:
+            return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
         # At the log's end there is nothing to read, which is no error.
         if fetch_offset > log.log_end_offset or fetch_offset < log.log_start_offset:
             return Errors.OFFSET_OUT_OF_RANGE

@@ -234,6 +234,7 @@ class ReplicaManager:
             or read.readable >= request.min_bytes
             or read.has_error
             or read.has_newer_hw
+            or read.has_diverging_epoch
         ):
             respond(tuple(read.answers))
             return
@@ -427,7 +428,12 @@ class ReplicaManager:
             return follows
         await self.fetchers.add_fetcher_for_partitions(
             {
-                p.partition: initial_fetch_state(p, leader_of, truncating=not truncates_first)
+                p.partition: initial_fetch_state(
+                    p,
+                    leader_of,
+                    truncating=not truncates_first,
+                    truncates_on_fetch=self._context.truncates_on_fetch,
+                )
                 for p in changed
             }
         )
@@ -558,12 +564,20 @@ class ReplicaManager:
 
 
 def initial_fetch_state(
-    hosted: Partition, leader_of: BrokerLookup, *, truncating: bool = True
+    hosted: Partition,
+    leader_of: BrokerLookup,
+    *,
+    truncating: bool = True,
+    truncates_on_fetch: bool = False,
 ) -> InitialFetchState:
     """With what a partition is given to a fetcher, once it has a leader."""
     assert hosted.leader_replica_id is not None and hosted.log is not None
     leader = leader_of(hosted.leader_replica_id)
     assert leader is not None, "the leader was alive when the role changed"
+    # A fetch from the log end says the last epoch, and is answered where to truncate
+    # (ReplicaManager.scala@2.8.2 initialFetchOffset).
+    if truncates_on_fetch and hosted.log.epochs.latest_epoch is not None:
+        truncating = False
     # From the high watermark: the fetcher truncates there where the log has no epoch to ask for.
     offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
     return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from emulator.kafka.model.errors import UnexpectedAppendOffset
+from emulator.kafka.model.errors import Errors, UnexpectedAppendOffset
 from emulator.kafka.model.producer_state import BatchProducer, ProducerStateManager
 
 
@@ -36,6 +36,14 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
             yield Batch(self.base_offset + n, self.base_offset + n + 1, size, self.leader_epoch)
 
 
+class DivergingEpoch(NamedTuple):
+    """The largest epoch of a leader that is not above the last one that a follower fetched, and
+    where it ends there."""
+
+    epoch: int
+    end_offset: int
+
+
 class ReadInfo(msgspec.Struct, frozen=True, gc=False):
     """What a read found (LogReadInfo): offsets as they were before the read."""
 
@@ -43,6 +51,7 @@ class ReadInfo(msgspec.Struct, frozen=True, gc=False):
     high_watermark: int
     log_start_offset: int
     log_end_offset: int
+    diverging_epoch: DivergingEpoch | None = None
 
 
 UNDEFINED_EPOCH = -1
@@ -103,6 +112,24 @@ class EpochCache:
                 return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
             return EpochEntry(epoch, entries[0].start_offset)
         return EpochEntry(entries[later - 1].epoch, entries[later].start_offset)
+
+    def divergence(
+        self, last_fetched_epoch: int, fetch_offset: int, log_end_offset: int
+    ) -> DivergingEpoch | Errors | None:
+        """None where a fetch continues this log: its last epoch reaches up to `fetch_offset` here.
+        OFFSET_OUT_OF_RANGE for an epoch of which nothing is known (Partition.scala@2.8.2
+        readRecords)."""
+        # Nearly every fetch is of the latest epoch; -1 comes with requests before version 12.
+        if last_fetched_epoch in (self.latest_epoch, UNDEFINED_EPOCH):
+            if last_fetched_epoch == UNDEFINED_EPOCH or fetch_offset <= log_end_offset:
+                return None
+            return DivergingEpoch(last_fetched_epoch, log_end_offset)
+        epoch, end_offset = self.end_offset_for(last_fetched_epoch, log_end_offset)
+        if end_offset == UNDEFINED_OFFSET:
+            return Errors.OFFSET_OUT_OF_RANGE
+        if epoch < last_fetched_epoch or end_offset < fetch_offset:
+            return DivergingEpoch(epoch, end_offset)
+        return None
 
     def truncate_from_end(self, end_offset: int) -> None:
         """Forget epochs that begin at or after `end_offset`."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.offset_log import Batch, DivergingEpoch
 from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.protocol.groups import (
     FindCoordinatorRequest,
@@ -35,10 +35,12 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     fetch_offset: int
     log_start_offset: int
     max_bytes: int
+    last_fetched_epoch: int = -1
+    """Of the record before `fetch_offset` (v12, KIP-595); -1: not said."""
 
 
 class FetchRequest(msgspec.Struct, frozen=True):
-    """Fetch v11. `session_epoch` 0 opens a session (full), -1 closes it, else incremental
+    """Fetch v12. `session_epoch` 0 opens a session (full), -1 closes it, else incremental
     (KIP-227)."""
 
     replica_id: int
@@ -64,6 +66,8 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     high_watermark: int
     log_start_offset: int
     batches: tuple[Batch, ...]
+    diverging_epoch: DivergingEpoch | None = None
+    """Where the follower has to truncate to before it can go on (v12, KIP-595)."""
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import DivergingEpoch
 from emulator.kafka.protocol import messages as m
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.api import Api, Sent
@@ -112,10 +113,23 @@ _FETCHES = PartitionTable(
     m.FetchPartition,
     "topics.topic",
     "partitions.partition",
-    "current_leader_epoch fetch_offset log_start_offset max_bytes=partition_max_bytes",
-    also=lambda _: {"last_fetched_epoch": -1},
+    "current_leader_epoch fetch_offset log_start_offset max_bytes=partition_max_bytes"
+    " last_fetched_epoch",
     adjacent=True,
 )
+
+
+class _DivergingEpochs:
+    """The tagged field of a fetched partition, which is left out where nothing diverges."""
+
+    def read(self, entity: Entity) -> DivergingEpoch | None:
+        end = getattr(entity, "diverging_epoch", None)
+        return None if end is None or end.epoch < 0 else DivergingEpoch(end.epoch, end.end_offset)
+
+    def write(self, value: DivergingEpoch | None) -> Values:
+        return {} if value is None else {"diverging_epoch": value._asdict()}
+
+
 _FETCHED = PartitionTable(
     m.FetchedPartition,
     "responses.topic",
@@ -127,6 +141,7 @@ _FETCHED = PartitionTable(
         "aborted_transactions": None,
         "preferred_read_replica": -1,
     },
+    parts={"diverging_epoch": _DivergingEpochs()},
     adjacent=True,
 )
 

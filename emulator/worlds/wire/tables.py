@@ -158,17 +158,18 @@ class PartitionTable(Generic[P]):
         partitions: str,
         fields: str,
         *,
+        parts: Mapping[str, Table] = {},
         also: Callable[[P], Values] = lambda _: {},
         partition_of: Callable[[str, int], TopicPartition] = TopicPartition,
         adjacent: bool = False,
     ) -> None:
         """`topics`: where the list is, and what the topic's name is called in it (`topics.name`);
-        `partitions` likewise (`partitions.partition_index`). `fields`, `also`: see `FieldTable`.
-        `partition_of` may refuse with ValueError. `adjacent`: only neighbours share a topic's
-        entry, so that the order is kept, as in FetchRequest.java@2.6.3 toMessage."""
+        `partitions` likewise (`partitions.partition_index`). `fields`, `parts`, `also`: see
+        `FieldTable`. `partition_of` may refuse with ValueError. `adjacent`: only neighbours share a
+        topic's entry, so that the order is kept, as in FetchRequest.java@2.6.3 toMessage."""
         self._topics, self._topic = topics.split(".")
         self._partitions, self._number = partitions.split(".")
-        self._struct, self._entry = struct, FieldTable(struct, fields, also=also)
+        self._struct, self._entry = struct, FieldTable(struct, fields, parts=parts, also=also)
         self._partition_of, self._adjacent = partition_of, adjacent
 
     def read(self, entity: Entity) -> tuple[P, ...]:

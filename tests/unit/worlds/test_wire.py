@@ -14,7 +14,7 @@ from kio.records.readers import read_batch
 from kio.serial import entity_reader, entity_writer
 
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.model.offset_log import Batch
+from emulator.kafka.model.offset_log import Batch, DivergingEpoch
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol import groups as g
 from emulator.kafka.protocol import messages as m
@@ -189,6 +189,32 @@ def test_the_newest_version_says_everything(request_response: tuple[m.Request, m
     answer = read.answer([response])
     assert answer is not None
     assert _of_interest(response_from(answer[4:], request, version)[1]) == _of_interest(response)
+
+
+def test_a_fetch_says_its_last_epoch_from_version_12_on_and_is_answered_where_logs_part() -> None:
+    fetch = m.FetchPartition(ORDERS, 7, 4, 0, 1 << 20, last_fetched_epoch=6)
+    request = m.FetchRequest(2, 500, 1, 100, 11, 3, (fetch,))
+    end = DivergingEpoch(5, 3)
+    response = m.FetchResponse(
+        NONE,
+        11,
+        (
+            m.FetchedPartition(ORDERS, NONE, 4, 0, (), end),
+            m.FetchedPartition(PAYMENTS, NONE, 4, 0, ()),
+        ),
+    )
+    for profile, epoch, parts in (("2.6", -1, None), ("2.7", 6, end)):
+        knows = supported_versions(profiles()[profile])
+        version = knows["Fetch"][1]
+        read = arrived(request_frame(request, version, 1, "c")[4:], knows)
+        (there,) = read.sent.requests
+        assert isinstance(there, m.FetchRequest)
+        assert [one.last_fetched_epoch for one in there.partitions] == [epoch]
+        answer = read.answer([response])
+        assert answer is not None
+        back = response_from(answer[4:], request, version)[1]
+        assert isinstance(back, m.FetchResponse)
+        assert [one.diverging_epoch for one in back.partitions] == [parts, None]
 
 
 def _told(requests: tuple[m.Request, ...]) -> list[object]:

@@ -128,6 +128,28 @@ REPLICA_MADE_WITHOUT_LEADER = Guard(
     citation="hazards B, small ones; ReplicaManager.scala@0.8.2.2 makeFollowers",
 )
 
+TRUNCATION_ON_FETCH = Guard(
+    name="truncation-on-fetch",
+    kafka="KAFKA-10554",
+    since="2.8",
+    does="A follower fetches from its log end at once and says the epoch of its last record; the"
+    " leader answers where the two logs part, and the follower truncates to there. Without it, and"
+    " with an inter.broker.protocol.version below 2.7: it asks with OffsetsForLeaderEpoch and"
+    " truncates before its first fetch.",
+    citation="spec §5.4; AbstractFetcherThread.scala@2.8.2 truncateOnFetchResponse",
+)
+
+DIVERGING_FETCH_NOT_COUNTED = Guard(
+    name="diverging-fetch-not-counted",
+    kafka="KAFKA-13141",
+    since="2.7.2",
+    unneeded_before="2.7",
+    does="A leader takes no note of a fetch that it answers with a diverging epoch. Without it: it"
+    " counts the follower's records, which are to be truncated, as its own, and may commit what no"
+    " follower has (H25). 2.8.0 lacks it too.",
+    citation="spec §3.3, H25; ReplicaManager.scala@2.7.2 updateFollowerFetchState",
+)
+
 FETCHES_COMPLETED_OUTSIDE_THE_LOCK = Guard(
     name="fetches-completed-outside-the-lock",
     kafka="KAFKA-7697",
