@@ -62,13 +62,17 @@ def command(
         if name not in known:
             kinds = ", ".join(sorted(known))
             raise UserError(f"--kind {name}: no such event in this run; it has {kinds}")
+    from_us = selectors.time_us(since) if since is not None else None
+    to_us = selectors.time_us(until) if until is not None else None
+    if from_us is not None and to_us is not None and to_us < from_us:
+        raise UserError(f"--from {since} --to {until}: ends before it begins")
     lanes = render_lanes(
         stored.events,
         partition=selectors.partition(partition, timeline) if partition is not None else None,
         actor=selectors.actor(actor, timeline) if actor is not None else None,
         kinds=kind or (),
-        from_us=selectors.time_us(since) if since is not None else None,
-        to_us=selectors.time_us(until) if until is not None else None,
+        from_us=from_us,
+        to_us=to_us,
         detail=detail,
         width=width,
     )

@@ -74,6 +74,7 @@ class WaterLevels:
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self._rise(event.partition, event.broker, event.t, event.to_offset, None)
+        self._lose_sight(event)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._open(event)
@@ -88,6 +89,13 @@ class WaterLevels:
     def on_becomes_follower(self, event: e.BecomesFollower) -> None:
         self._open(event)
         self._end(event.partition, event.t, event.broker)
+        self._lose_sight(event)
+
+    def _lose_sight(self, event: e.BecomesFollower | e.LogTruncated) -> None:
+        # Kafka's own log (its events have no thread) says where a follower begins, and nothing of
+        # what it appends from then on.
+        if not event.thread:
+            self._rise(event.partition, event.broker, event.t, -1, -1)
 
     def _open(self, event: e.BecomesLeader | e.BecomesFollower) -> None:
         if event.leo >= 0:
@@ -114,7 +122,8 @@ class WaterLevels:
         """The replica's levels at that moment; None: unknown."""
         levels = self.levels.get(name, {}).get(broker, [])
         place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
-        return levels[place] if place >= 0 else None
+        known = place >= 0 and (levels[place].leo >= 0 or levels[place].hw >= 0)
+        return levels[place] if known else None
 
     def now(self, name: TopicPartition, broker: int) -> tuple[int | None, int | None]:
         """The replica's log end offset and high watermark; None: unknown."""
@@ -202,7 +211,7 @@ class WaterLevels:
             moments = sorted({one.from_us for one in levels} | {one.from_us for one in own})
             for at_us in moments:
                 mine, leads = self.at(name, broker, at_us), self.at(name, term.broker, at_us)
-                is_behind = leads is not None and (mine.leo if mine else 0) < leads.leo
+                is_behind = mine is not None and leads is not None and mine.leo < leads.leo
                 if is_behind and since_us is None:
                     since_us = at_us
                 elif not is_behind and since_us is not None:

@@ -73,6 +73,7 @@ def test_why_tells_the_story(isr: Isr, run: str) -> None:
         (("show", "RUN", "--partition", "orders"), "'orders' is not a partition: write it as"),
         (("show", "RUN", "--actor", "9"), "unknown actor '9': use controller, zookeeper, clients"),
         (("show", "RUN", "--from", "soon"), "'soon' is not a time: write 12.5s"),
+        (("show", "RUN", "--from", "5s", "--to", "3s"), "--from 5s --to 3s: ends before it begins"),
         (("show", "RUN", "--kind", "miracle"), "miracle: no such event in this run; it has"),
         (("show", "RUN", "--html", "RUN/no/x.html"), "x.html: cannot be written: No such file"),
         (("why", "RUN", "orders-0"), "'orders-0' is not an ISR change: write it as"),

@@ -51,10 +51,11 @@ class Moment(Script):
     def obeys(self, broker: int, partition: TopicPartition = P0) -> None:
         state = PartitionState(partition, 1, 1, 0, REPLICAS, 0, REPLICAS)
         self.add(e.LeaderAndIsr, broker, 3, 1, state)
+        handler = "data-plane-kafka-request-handler-0"
         if broker == 1:
-            self.add(e.BecomesLeader, 1, partition, 0, 0, 0)
+            self.add(e.BecomesLeader, 1, partition, 0, 0, 0, thread=handler)
         else:
-            self.add(e.BecomesFollower, broker, partition, 1, 0, 0, 0)
+            self.add(e.BecomesFollower, broker, partition, 1, 0, 0, 0, thread=handler)
 
     def described(self) -> Description:
         state = TraceState()
@@ -127,6 +128,15 @@ def test_what_the_leader_thinks_of_a_follower_stands_beside_what_it_is() -> None
     assert (leader.leo, leader.hw, leader.differs) == (9, 4, ())
     assert (second.leo, second.leader_sees_leo, second.differs) == (9, 4, ("leo", "hw"))
     assert (third.leo, third.leader_sees_leo, third.differs) == (0, None, ("hw",))
+
+
+def test_what_a_real_follower_appends_is_unknown() -> None:
+    """Kafka's own log, whose events have no thread, says where a follower begins, and no more."""
+    moment = Moment()
+    moment.add(e.BecomesFollower, 2, P0, 1, 0, 7, 5)
+    moment.add(e.FollowerStateUpdated, 1, P0, 2, 4, 9, 0)
+    _, second, _ = moment.described().partitions[0].replicas
+    assert (second.leo, second.hw, second.leader_sees_leo, second.differs) == (None, None, 4, ())
 
 
 def test_a_topic_that_is_deleted_leaves_replicas_in_no_znode() -> None:
