@@ -1,8 +1,8 @@
 """Holds: a world stops a thread, a message or a watch event at a place.
 
-A *hold* is requested for a place. The first to arrive there is held until the release. What follows
-it on the same thread or connection waits; everything else goes on. Without a request, a place costs
-nothing. This module knows no Kafka.
+A *hold* is requested for a place. The first arrival there is held until the release. What follows
+it on the same thread or connection waits; everything else continues. Without a request, a place
+costs nothing. This module does not depend on Kafka.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ __all__ = ["At", "Hold", "HoldPoint", "Holds", "Place"]
 
 
 class Hold:
-    """One requested hold. `reached`: something is or was held here. `lane`: the lane whose
-    callbacks wait behind it.
-    """
+    """One requested hold. `reached`: something is or was held here. `lane`: the lane of the
+    callbacks that wait behind it."""
 
     __slots__ = ("_behind", "_kernel", "_tasks", "lane", "place", "reached", "released")
 
@@ -33,7 +32,7 @@ class Hold:
         self.lane = kernel.world.lane("network")
 
     async def stand(self) -> None:
-        """Block this thread until the release; then it goes on with its own cause."""
+        """Block this thread until the release; it then resumes with its own cause."""
         task = self._kernel.this_task()
         task.waiting_for = f"held at {self.place.at} {self.place.of}".rstrip()
         self._tasks.append(task)
@@ -42,7 +41,7 @@ class Hold:
 
     def behind(self, call: Callable[[], object]) -> None:
         """Hold something that is not a thread: `call` runs after the release, in order of arrival,
-        with its present cause. The first call is what is held itself: when it runs, nothing waits
+        with its present cause. The first call is the held item itself; when it runs, nothing waits
         here any more.
         """
         callback = self.lane.callback(call, self._kernel.cause)
@@ -52,10 +51,10 @@ class Hold:
             self._behind.append(callback)
 
     def release(self) -> None:
-        """Release what is held; a paused process gets it when it resumes."""
+        """Release everything that is held; a paused process gets it when it resumes."""
         self.released = True
         standing: list[Runnable] = [*self._tasks, *self._behind]
-        # Tasks before callbacks: a thread that was held is before what queued behind it.
+        # Tasks before callbacks: a held thread came before what queued up behind it.
         for item in standing:
             self._kernel.make_ready(item)
         self._tasks.clear()
@@ -86,12 +85,13 @@ class Holds:
     def caught(
         self, process: str, at: At, of: str, which: tuple[str, ...] = ("",), *, peer: str = ""
     ) -> Hold | None:
-        """The hold for an arrival at this place; from here on it counts as reached."""
+        """The hold for an arrival at this place, if there is one; it counts as reached from now
+        on."""
         current = self._kernel.current
         thread = current.thread if current is not None else ""
         for hold in self._ordered:
             place = hold.place
-            # A request holds one thing: later arrivals pass.
+            # A hold stops one arrival: later ones pass.
             is_here = not hold.reached and place.at == at and place.process == process
             if is_here and place.fits(of, which, peer, thread):
                 hold.reached = True
@@ -99,14 +99,14 @@ class Holds:
                 cause = kernel.cause
                 name = next(n for n in which if n.startswith(place.which))
                 kernel.emit(events.Parked, place.broker, place.at, of, name, place.peer)
-                # Emitted without becoming a cause: what resumes later keeps its present cause.
+                # The event must not become a cause: what resumes later keeps its present cause.
                 kernel.cause = cause
                 return hold
         return None
 
 
 class HoldPoint:
-    """One direction of a connection: what is held there holds up what comes behind it."""
+    """One direction of a connection: a held message delays the messages behind it."""
 
     __slots__ = ("_at", "_hold", "_kernel", "_peer", "_process")
 
@@ -116,9 +116,8 @@ class HoldPoint:
 
     def stops(self, of: str, pass_on: Callable[[], None]) -> bool:
         """Whether this message waits here; if so, `pass_on` is called when its turn comes. The
-        message has left its sender, so the sender's later fate does not matter.
-        """
-        # TCP keeps order: what was sent behind a held message waits too, whatever it is.
+        message has already left its sender, so the sender's later death does not affect it."""
+        # TCP keeps the order: every message behind a held one waits too.
         if self._hold is not None:
             self._hold.behind(pass_on)
             return True

@@ -1,6 +1,5 @@
-"""Places where a world may hold something, as plain values below the scheduler; `holds` acts on
-them.
-"""
+"""Places where a world may hold something: plain values below the scheduler. `holds` acts on
+them."""
 
 from __future__ import annotations
 
@@ -9,15 +8,17 @@ from typing import Literal
 import msgspec
 
 At = Literal["request", "answer", "zookeeper", "zookeeper_reply", "watch", "checkpoint"]
-"""`request`, `answer`: a message between brokers on its way. `zookeeper`: a thread that is about to
-ask ZooKeeper; `zookeeper_reply`: one that has its answer and has not gone on. `watch`: the event
-thread, at an event. `checkpoint`: a thread at a place that the core names."""
+"""`request`, `answer`: a message between brokers in transit. `zookeeper`: a thread that is about to
+send a request to ZooKeeper. `zookeeper_reply`: a thread that has received the response and has not
+continued. `watch`: the event thread, at an event. `checkpoint`: a thread at a place that the core
+names.
+"""
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A place: its kind, its process, and what to hold there; an empty string matches any. `which`
-    is a prefix of the thing's own name: a path, a controller event, a request. `broker` is the
-    process's name in the trace.
+    """A place: its kind, its process, and what to hold there; an empty string matches anything.
+    `which` is a prefix of the item's own name: a path, a controller event, a request. `broker` is
+    the process's name in the trace.
     """
 
     process: str

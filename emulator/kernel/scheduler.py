@@ -1,14 +1,14 @@
 """Tasks, processes, lanes and time.
 
 A *task* is one Kafka thread: a coroutine that awaits only the primitives of `sync`. A *process* is
-one broker's (or server's) operating-system process: it can be paused (SIGSTOP: nothing of it runs,
-what falls due waits), resumed, and crashed (its tasks are parked for ever; a dead JVM runs no
-`finally`). A *lane* is a thread of plain callbacks.
+the operating-system process of one broker or server. It can be paused (SIGSTOP: nothing of it runs,
+and due work waits), resumed, and crashed (its tasks never run again: a dead JVM runs no `finally`).
+A *lane* is a thread of plain callbacks.
 
-Between two awaits nothing else runs. Time is integer microseconds. What is ready goes first come
-first served; after a resume, each thread wakes after a drawn delay, because the operating system
-decides that in reality. This file knows no Kafka, no ZooKeeper, no wall clock and no randomness of
-its own.
+Between two awaits nothing else runs. Time is in integer microseconds. Ready items run first come,
+first served. After a resume each thread wakes up after a drawn delay, because in reality the
+operating system decides that order. This module does not depend on Kafka, ZooKeeper or the wall
+clock, and draws nothing itself.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from emulator.trace.event import Event
 from emulator.trace.sink import Sink
 
 Body = Coroutine[object, None, object]
-"""A thread's coroutine: nothing is sent into it, and its result is ignored."""
+"""A thread's coroutine: no value is sent into it, and its result is ignored."""
 
-# Later than any time of a run; it fits 64 bits.
+# Later than any time of a run, and within 64 bits.
 NEVER = 1 << 62
-# A wall clock is far from 0, and Kafka's rules compare times with 0.
+# Kafka's rules compare times with 0, and a wall clock is far from 0.
 BASE_MS = 1_000_000_000
 
 
 class Callback(msgspec.Struct, eq=False):
-    """One callback of a lane; also a timer that can be called off. A struct, since every message
-    makes several."""
+    """One callback of a lane, or a timer that can be cancelled. A struct, because every message
+    creates several."""
 
     _lane: Lane
     _fn: Callable[[], object] | None
@@ -49,20 +49,21 @@ class Callback(msgspec.Struct, eq=False):
         self._fn = None
 
     def not_before(self, at_us: int) -> int:
-        """Later than what the lane has been given before, after a resume."""
+        """The time at which a deferred callback runs: after everything that its lane has deferred
+        before."""
         lane, process = self._lane, self.process
-        # A second pause puts the same callback off again: its place in the lane stays the first.
+        # A second pause defers the same callback again: it keeps its place in the lane.
         if not self._put_off:
             lane.put_off.append(self)
         lane.busy_until = max(lane.busy_until, at_us)
-        # Until then the process checks each callback's order (`Kernel.make_ready`); after
-        # that nothing is put off any more, and the check costs one comparison.
+        # Until then `Kernel.make_ready` checks the order of each callback. Afterwards nothing is
+        # deferred any more, and the check costs one comparison.
         process.ordered_until = max(process.ordered_until, lane.busy_until)
         self._put_off = True
         return lane.busy_until
 
     def is_behind(self) -> bool:
-        # One that was put off has its place already, and must not wait for itself.
+        # A deferred callback has its place in the lane already and must not wait for itself.
         if self._put_off:
             return False
         return self._lane.busy_until >= self.process.kernel.now or bool(self._lane.put_off)
@@ -71,8 +72,8 @@ class Callback(msgspec.Struct, eq=False):
         return self._fn is None
 
     def run(self) -> None:
-        """One that was put off stands for the first of those: another pause may have put off
-        those before it once more."""
+        """Run the callback. A deferred callback runs the first deferred one of its lane instead:
+        another pause may have deferred earlier ones once more."""
         callback = self._lane.put_off.popleft() if self._put_off else self
         if callback._fn is not None:
             kernel = self.process.kernel
@@ -94,20 +95,21 @@ SUSPEND = _Suspend()
 
 
 class Clock(Protocol):
-    """Where time comes from. Virtual: jumps. Live: waits for the wall clock or for the inbox."""
+    """The source of time. A virtual clock jumps; a live clock waits for the wall clock or for the
+    inbox."""
 
     def wait(self, until_us: int) -> int:
-        """Return the present time, at most when `until_us` is reached, earlier when the inbox has
-        something."""
+        """Return the present time: at the latest when `until_us` is reached, earlier when the inbox
+        has an item."""
         ...
 
     def inbox(self) -> list[Callable[[], None]]:
-        """What other threads have put in since the last call."""
+        """The callbacks that other threads have put since the last call."""
         ...
 
 
 class VirtualClock:
-    """Time that jumps to whatever is next."""
+    """Time that jumps to the next due item."""
 
     def wait(self, until_us: int) -> int:
         return until_us
@@ -117,29 +119,28 @@ class VirtualClock:
 
 
 class WakeUpDelays(Protocol):
-    """How long, in microseconds, threads take until they run; drawn by the world."""
+    """Microseconds until threads run; drawn by the world."""
 
     def window(self, process: str, waiting: int) -> int:
-        """How long a resumed process is sluggish, given the number of things that wait. Drawn
-        first.
-        """
+        """How long a resumed process is sluggish, given the number of waiting items. Drawn
+        first."""
         ...
 
     def thread(self, process: str, thread: str) -> int:
-        """After a resume."""
+        """Once for each thread after a resume."""
         ...
 
     def step(self, process: str, thread: str) -> int:
-        """Each, while the process is sluggish."""
+        """For each wake-up while the process is sluggish."""
         ...
 
     def unpark(self, process: str, thread: str) -> int:
-        """After the lock that it waited for has become free."""
+        """After the lock that the thread waits for was released."""
         ...
 
 
 class NoDelays:
-    """Everything runs at once: the live world, where the machine itself decides."""
+    """No delays: for the live world, where the machine decides."""
 
     def window(self, process: str, waiting: int) -> int:
         return 0
@@ -155,7 +156,7 @@ class NoDelays:
 
 
 class HeldHere(Protocol):
-    """A hold that was reached: the callbacks of `lane` wait behind it."""
+    """A hold that was reached; the callbacks of `lane` wait behind it."""
 
     lane: Lane
 
@@ -165,9 +166,8 @@ class HeldHere(Protocol):
 
 
 class HoldOrders(Protocol):
-    """The interface of `emulator.kernel.holds.Holds` for the kernel and for code that passes a
-    place.
-    """
+    """The interface of `emulator.kernel.holds.Holds` for the kernel and for code that reaches a
+    place."""
 
     def order(self, place: Place) -> object: ...
 
@@ -179,7 +179,7 @@ class HoldOrders(Protocol):
 
 
 class TaskFailed(Exception):
-    """A task ended with an uncaught exception: an internal error, which stops the run."""
+    """A task ended with an uncaught exception: an internal error that stops the run."""
 
     def __init__(self, task: str, error: BaseException) -> None:
         super().__init__(f"{task}: {type(error).__name__}: {error}")
@@ -219,62 +219,63 @@ class Process:
             self.state, self.running = "paused", False
 
     def resume(self) -> None:
-        """SIGCONT: what fell due or arrived meanwhile is ready; each thread wakes after its drawn
-        delay."""
+        """SIGCONT: everything that fell due or arrived during the pause is ready; each thread wakes
+        up after its drawn delay."""
         if self.state != "paused":
             return
         kernel = self.kernel
         self.state, self.running = "running", True
         # Each resume draws new wake-up delays for the threads.
         self._awake.clear()
-        # What falls due in this very instant queues behind what was held.
+        # Items that fall due at this instant queue behind the held ones.
         self.ordered_until = max(self.ordered_until, kernel.now)
         held, self._held = self._held, []
-        # The world draws by how much there is to catch up with; a timer called off is none of it.
+        # The world draws by the amount of waiting work; a cancelled timer is not work.
         waiting = sum(not item.is_cancelled() for item in held)
         self.sluggish_until = kernel.now + kernel.wake_up.window(self.name, waiting)
         for item in held:
             kernel.make_ready(item)
 
     def crash(self) -> None:
-        """The process is gone: tasks are parked for ever, without running `finally`."""
+        """The process ends: its tasks never run again, not even their `finally` clauses."""
         if self.state == "dead":
             return
         self.state, self.running = "dead", False
         self._held.clear()
-        # Kept referenced: garbage collection would close the coroutine and run its `finally`.
+        # The list keeps references: garbage collection would close the coroutines and run their
+        # `finally` clauses.
         self.kernel.stopped_tasks.extend(self.live_tasks)
         self.live_tasks.clear()
         if self.on_death is not None:
             self.on_death(self)
 
     def hold(self, item: Runnable) -> None:
-        """Keep what became ready while the process is paused."""
-        # Of a dead process nothing is kept: nobody will ever resume it.
+        """Keep an item that became ready while the process is paused."""
+        # A dead process keeps nothing: it is never resumed.
         if self.state == "paused":
             self._held.append(item)
 
     def wake_delay(self, thread: str) -> int:
-        """Microseconds until `thread` gets on, shortly after a resume."""
+        """Microseconds until `thread` runs, shortly after a resume."""
         kernel = self.kernel
         awake = self._awake.get(thread)
-        # Drawn when the thread first has something to do, and once: what it does next is late only
-        # by what is left of that.
+        # Drawn once, when the thread first has something to do: later items wait only for the rest
+        # of that delay.
         if awake is None:
             awake = self._awake[thread] = kernel.now + kernel.wake_up.thread(self.name, thread)
         return max(0, awake - kernel.now) + kernel.wake_up.step(self.name, thread)
 
     def spawn(self, thread: str, body: Body) -> Task:
-        """Start a thread of this process."""
+        """Start a thread in this process."""
         return self.kernel.spawn(self, thread, body)
 
     def lane(self, thread: str) -> Lane:
-        """A thread of callbacks of this process."""
+        """Create a thread of callbacks in this process."""
         return Lane(self, thread)
 
 
 class Runnable(Protocol):
-    """Something that the kernel can run: a task's next step or one callback of a lane."""
+    """An item that the kernel can run: a task's next step or one callback of a lane."""
 
     cause: int
     process: Process
@@ -283,11 +284,11 @@ class Runnable(Protocol):
     def run(self) -> None: ...
 
     def not_before(self, at_us: int) -> int:
-        """When it would run if due at `at_us`: after everything queued before it."""
+        """When the item runs if it is due at `at_us`: after everything queued before it."""
         ...
 
     def is_behind(self) -> bool:
-        """Whether something queued before it has been deferred while it has not."""
+        """Whether something queued before this item has been deferred while this item has not."""
         ...
 
     def is_cancelled(self) -> bool:
@@ -296,7 +297,7 @@ class Runnable(Protocol):
 
 
 class Task:
-    """One thread: a coroutine and what it waits for."""
+    """One thread: a coroutine, and what it waits for."""
 
     __slots__ = (
         "_kernel",
@@ -319,7 +320,7 @@ class Task:
     def __repr__(self) -> str:
         return f"{self.process.name}/{self.thread} ({self.waiting_for})"
 
-    # A thread waits for one thing at a time: there is nothing of its own to overtake.
+    # A thread waits for one thing at a time, so it has no other items to overtake.
 
     def not_before(self, at_us: int) -> int:
         return at_us
@@ -331,14 +332,14 @@ class Task:
         return self.finished
 
     def run(self) -> None:
-        # Stopped after it had been made ready: the queue still holds it.
+        # It was stopped after it had become ready: the queue still contained it.
         if self.finished:
             return
         kernel = self._kernel
         kernel.current, kernel.cause = self, self.cause
         try:
             self.coro.send(None)
-            # It waits now, and keeps its cause until it goes on; a promise may give it another.
+            # The task waits now and keeps its cause; a promise may replace it.
             self.cause = kernel.cause
         except StopIteration:
             self._end()
@@ -351,12 +352,13 @@ class Task:
         self.process.live_tasks.pop(self, None)
 
     def stop(self) -> None:
-        """End this thread where it stands, running its `finally` clauses (an orderly interrupt)."""
+        """End this thread at its current await and run its `finally` clauses (an orderly
+        interrupt)."""
         if self.finished:
             return
         self._end()
         kernel = self._kernel
-        # `finally` clauses release locks, which ask who the owner is.
+        # `finally` clauses release locks, and a lock checks that the current task is its owner.
         before, kernel.current = kernel.current, self
         try:
             self.coro.close()
@@ -380,7 +382,7 @@ class Lane:
         return self._kernel.now
 
     def callback(self, fn: Callable[[], object] | None, cause: int) -> Callback:
-        """A callback that the caller will schedule."""
+        """Create a callback that the caller schedules."""
         return Callback(self, fn, cause, self.process, self.thread)
 
     def post(self, callback: Callable[[], object]) -> None:
@@ -388,14 +390,16 @@ class Lane:
         kernel.post(Callback(self, callback, kernel.cause, self.process, self.thread))
 
     def call_later(self, delay_us: int, callback: Callable[[], object]) -> Callback:
-        # Not through `call_at`: half of all timers are set here, and none lies in the past.
+        # Half of all timers are set here and none is in the past: this avoids the check of
+        # `call_at`.
         kernel = self._kernel
         timer = Callback(self, callback, kernel.cause, self.process, self.thread)
         kernel.call_at(kernel.now + delay_us, timer)
         return timer
 
     def call_at(self, at_us: int, callback: Callable[[], object]) -> Callback:
-        """Run it at `at_us` of the world's clock, or as soon as the process runs after that."""
+        """Run the callback at `at_us` of the world's clock, or as soon as the process runs after
+        that."""
         kernel = self._kernel
         timer = Callback(self, callback, kernel.cause, self.process, self.thread)
         kernel.call_at(max(kernel.now, at_us), timer)
@@ -418,14 +422,14 @@ class Kernel:
         self.current: Runnable | None = None
         self.late_us_max = 0
         self.behind_us = 0
-        """How late what is done now may be: 0 in virtual time."""
+        """How late the present step may be; 0 in virtual time."""
         self.stopped_tasks: list[Task] = []
         self.checkpoints: dict[str, Callable[[Task], Awaitable[None]]] = {}
         self.holds: HoldOrders | None = None
         self.processes: dict[str, Process] = {}
         self._ready: deque[Runnable] = deque()
-        # (due, count, item): the count keeps what is due at one instant in its order, and keeps
-        # the heap from comparing items.
+        # (due, count, item): the count preserves the order of items that are due at the same time,
+        # and the heap never compares items.
         self._heap: list[tuple[int, int, Runnable]] = []
         self._count = 0
         self._stopping = False
@@ -434,19 +438,19 @@ class Kernel:
     # -- what the core uses ------------------------------------------------------------------------
 
     def now_ms(self) -> int:
-        """Kafka's clock (Time.milliseconds); far from 0, since Kafka's rules compare times with
-        0."""
+        """Kafka's clock (Time.milliseconds). It is far from 0, because Kafka's rules compare times
+        with 0."""
         return BASE_MS + self.now // 1000
 
     def emit(self, event_type: Callable[..., Event], broker: int, *fields: object) -> None:
-        """Put an event on the trace; it becomes the cause of what this thread does next."""
+        """Add an event to the trace; it becomes the cause of what this thread does next."""
         emit = self._emitters.get(broker)
         if emit is None:
             emit = self._emitters[broker] = self.emitter(broker)
         emit(event_type, *fields)
 
     def emitter(self, broker: int) -> Callable[..., None]:
-        """`emit` for one broker: a closure, since a broker emits most of a run's events."""
+        """`emit` for one broker: a closure, because brokers emit most events of a run."""
         sink, append = self.sink, self.sink.append
 
         def emit(event_type: Callable[..., Event], *fields: object) -> None:
@@ -468,19 +472,19 @@ class Kernel:
         await self.sleep_until(self.now + us)
 
     async def sleep_until(self, at_us: int) -> None:
-        """Block this thread until `at_us`; returns at once when that has passed."""
+        """Block this thread until `at_us`; returns at once if that time has passed."""
         if at_us <= self.now:
             return
         task = self.this_task()
         task.waiting_for = "sleep"
         self.call_at(at_us, task)
-        # A task may be made ready by others too (a stop): only time ends the sleep.
+        # Only time ends the sleep, no matter what makes the task ready.
         while self.now < at_us:
             await SUSPEND
 
     async def checkpoint(self, name: str, what: str = "") -> None:
-        """A named place where a world may charge time, and where this thread, with `what` it is
-        about, may be held; free otherwise."""
+        """A named place where a world may charge time or hold this thread; free otherwise. `what`
+        names the item that the thread works on."""
         wait = self.checkpoints.get(name)
         if wait is not None:
             await wait(self.this_task())
@@ -490,13 +494,14 @@ class Kernel:
                 await hold.stand()
 
     def may_wait_at(self, name: str) -> bool:
-        """Whether `checkpoint` of this name is more than a call that returns at once."""
+        """Whether a `checkpoint` of this name can do anything but return at once."""
         return name in self.checkpoints or self.holds is not None
 
     # -- what worlds use ---------------------------------------------------------------------------
 
     def process(self, name: str) -> Process:
-        """A new operating-system process; a restarted broker is a new one under the same name."""
+        """Create an operating-system process; a restarted broker gets a new one under the same
+        name."""
         process = self.processes[name] = Process(self, name)
         return process
 
@@ -507,13 +512,13 @@ class Kernel:
         return task
 
     def make_ready(self, item: Runnable) -> None:
-        """Let `item` run as soon as its process does."""
+        """Let `item` run as soon as its process runs."""
         process = item.process
-        # Shortly after a resume every wake-up costs the thread its drawn delay.
+        # Shortly after a resume every wake-up is delayed by the thread's drawn delay.
         if process.running and process.sluggish_until > self.now:
             at = item.not_before(self.now + process.wake_delay(item.thread))
             self.call_at(at, item)
-        # Other callbacks of its lane have been put off: it must not overtake them.
+        # Other callbacks of its lane have been deferred: this one must not overtake them.
         elif process.ordered_until >= self.now and item.is_behind():
             self.call_at(item.not_before(self.now), item)
         elif process.running:
@@ -522,7 +527,7 @@ class Kernel:
             process.hold(item)
 
     def post(self, item: Runnable) -> None:
-        """As `make_ready`; a live kernel overrides it to be callable from any thread."""
+        """As `make_ready`; a live kernel overrides it so that any thread may call it."""
         self.make_ready(item)
 
     def call_at(self, at_us: int, item: Runnable) -> None:
@@ -531,12 +536,11 @@ class Kernel:
         heappush(self._heap, (at_us, self._count, item))
 
     def stop(self) -> None:
-        """End `run` after the present step."""
+        """End `run` after the current step."""
         self._stopping = True
 
     def run(self, until_us: int = NEVER) -> None:
-        """Run until `until_us`, or until `stop`, or (virtual time) until nothing can happen any
-        more."""
+        """Run until `until_us`, or until `stop`, or (virtual time) until nothing is pending."""
         self._stopping = False
         if self._ready:
             self._drain()
@@ -546,8 +550,8 @@ class Kernel:
             self._run_by_the_clock(until_us)
 
     def _run_virtual(self, until_us: int) -> None:
-        """Time jumps from one instant to the next. Hardly ever is there more than one thing to do
-        at an instant: it is run without being queued."""
+        """Run with a clock that jumps. Usually a single item is due at an instant: it runs without
+        being queued."""
         heap, ready = self._heap, self._ready
         while heap and not self._stopping:
             due, _, item = heap[0]
@@ -556,14 +560,15 @@ class Kernel:
             heappop(heap)
             if due > self.now:
                 self.now = due
-            # A timer has no cause; tasks and actions carry their own.
+            # A timer has no cause; tasks and actions bring their own.
             self.cause = -1
             now, process = self.now, item.process
             if process.ordered_until >= now and item.is_behind():
                 self.call_at(item.not_before(now), item)
             elif not process.running:
                 process.hold(item)
-            # More is due at this instant: it goes before what the first of it makes ready.
+            # More items are due at this instant: they run before anything that the first one makes
+            # ready.
             elif heap and heap[0][0] <= now:
                 ready.append(item)
                 self._make_due_ready()
@@ -573,7 +578,7 @@ class Kernel:
                 if ready:
                     self._drain()
                 self.current = None
-        # Nothing more until then; time passes all the same.
+        # Nothing else is due before `until_us`, but the clock still advances.
         if until_us < NEVER and not self._stopping:
             self._note_time(until_us)
 
@@ -583,8 +588,8 @@ class Kernel:
             due = heap[0][0] if heap else NEVER
             self._note_time(self.clock.wait(min(due, until_us)))
             self.behind_us = max(0, self.now - due)
-            # What other threads handed over goes first: an answer from a socket may call off a
-            # timer that is due in the same instant.
+            # Items from other threads run first: a response from a socket may cancel a timer that
+            # is due at the same instant.
             for callback in self.clock.inbox():
                 callback()
             self._make_due_ready()
@@ -604,13 +609,13 @@ class Kernel:
         self.current = None
 
     def _note_time(self, now_us: int) -> None:
-        """What happens now has no cause before."""
+        """Advance the clock. What happens next has no earlier cause."""
         if now_us > self.now:
             self.now = now_us
         self.cause = -1
 
     def _make_due_ready(self) -> None:
-        """In the order in which it was scheduled."""
+        """Due items become ready in the order in which they were scheduled."""
         heap, ready, now = self._heap, self._ready, self.now
         while heap and heap[0][0] <= now:
             due, _, item = heappop(heap)
@@ -625,9 +630,10 @@ class Kernel:
                 process.hold(item)
 
     def close(self) -> None:
-        """Close every task. Their `finally` clauses have no effect any more; a waiting task cannot
-        release a lock that it has already given up, so those assertions are ignored.
+        """Close every task and run its `finally` clauses, which no longer affect the trace. A
+        waiting task cannot release a lock that it does not hold, so those assertions are ignored.
         """
+        # The sink first: the `finally` clauses below must not add events.
         self.sink.close()
         tasks = [t for process in self.processes.values() for t in process.live_tasks]
         for task in [*tasks, *self.stopped_tasks]:

@@ -1,8 +1,9 @@
 """Blocking primitives of threads: Promise, Queue, RwLock, Monitor, Latch, Semaphore.
 
-Named after what Kafka's threads block on. A waiter that receives a value (promise, queue, latch)
-resumes with the cause of the thread that gave it. A waiter for a lock resumes with its own: waiting
-is no consequence of what the owner did. Nothing here knows time or Kafka.
+They have the names of what Kafka's threads block on. A waiter that receives a value (promise,
+queue, latch) resumes with the cause of the thread that provided it. A waiter for a lock resumes
+with its own cause: it waited for the owner, but not because of what the owner did. Nothing here
+depends on time or Kafka.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _timeout = labelled("timeout")
 
 
 class _Done:
-    """Awaited by the exits of `async with`: done at once, without a step of the scheduler."""
+    """Awaited by the exits of `async with`: complete at once, without a step of the scheduler."""
 
     __slots__ = ()
 
@@ -35,8 +36,8 @@ _DONE = _Done()
 
 
 class Queue(Generic[T]):
-    """An unbounded FIFO queue (LinkedBlockingQueue) with any number of takers, served in their
-    order."""
+    """An unbounded FIFO queue (LinkedBlockingQueue) with any number of consumers, served in the
+    order in which they arrived."""
 
     __slots__ = ("_items", "_kernel", "_waiting_tasks")
 
@@ -51,14 +52,14 @@ class Queue(Generic[T]):
     @labelled("put")
     def put(self, item: T) -> None:
         self._items.append((self._kernel.cause, item))
-        # One taker for one item; it takes whatever is first by the time it runs.
+        # Wake one consumer per item; it takes the item that is first when it runs.
         if self._waiting_tasks:
             self._kernel.make_ready(self._waiting_tasks.popleft())
 
     async def take(self) -> T:
-        """Block until there is an item, and take it."""
+        """Block until there is an item, and remove it."""
         kernel = self._kernel
-        # Another taker may have been faster between the wake-up and now: wait again.
+        # Another consumer may have taken the item between the wake-up and now: wait again.
         while not self._items:
             task = kernel.this_task()
             task.waiting_for = "queue"
@@ -69,20 +70,20 @@ class Queue(Generic[T]):
         return item
 
     def clear(self) -> list[T]:
-        """Drop what is queued and return it."""
+        """Remove all items and return them."""
         items = [item for _, item in self._items]
         self._items.clear()
         return items
 
 
 class RwLock:
-    """ReentrantReadWriteLock, non-fair: owner-aware, re-entrant, a writer may take the read lock
+    """ReentrantReadWriteLock, non-fair: owner-aware and re-entrant; a writer may take the read lock
     inside.
 
-    As in Java's non-fair lock a reader that arrives while a writer is first in the queue waits
-    behind it; but a free lock goes to the first thread to try, and a waiter must wake up before it
-    can (AbstractQueuedSynchronizer's barging). `readable` says whether a read section that does not
-    block can begin now: nobody writes, no writer waits first.
+    As in Java's non-fair lock, a reader that arrives while a writer is first in the queue waits
+    behind it. A free lock goes to the first thread that tries, and a waiter must wake up before it
+    can try (barging, AbstractQueuedSynchronizer). `readable` says whether a non-blocking read
+    section can begin now: there is no writer, and no writer is first in the queue.
     """
 
     __slots__ = (
@@ -110,21 +111,23 @@ class RwLock:
 
     @property
     def write_owner(self) -> Task | None:
-        """Who holds the lock for writing."""
+        """The task that holds the write lock."""
         return self._writer
 
     async def pass_read(self) -> None:
-        """Take the read lock and give it back: what follows, up to the next await, is a read
-        section, since nothing else runs in between. For sections that do not block; cheap when the
-        lock is free."""
-        # A writer reads under its own lock: to wait would be to wait for itself.
+        """Take the read lock and release it. The code that follows, up to the next await, is a read
+        section, because nothing else runs in between. For sections that do not block; cheap when
+        the lock is free.
+        """
+        # A writer reads under its own lock: if it waited, it would wait for itself.
         if not self.readable and self._writer is not self._kernel.current:
             await self.acquire_read()
             self.release_read()
 
     async def acquire_read(self) -> None:
         task = self._kernel.this_task()
-        # Re-entered: also past a writer that is first in the queue, which waits for this very task.
+        # Re-entered. This also passes a writer that is first in the queue: that writer waits for
+        # this task.
         if task in self._readers or self._writer is task:
             self._readers[task] = self._readers.get(task, 0) + 1
         elif self.readable:
@@ -140,7 +143,7 @@ class RwLock:
             self._writer, self._writes = task, 1
             self.readable = False
         else:
-            # Java's lock does not upgrade either: the thread would deadlock with itself.
+            # Java's lock has no upgrade either: the thread would deadlock with itself.
             assert task not in self._readers, (
                 f"{task} would wait for itself: read lock held, write lock wanted"
             )
@@ -149,9 +152,10 @@ class RwLock:
     async def _wait(self, task: Task, *, exclusive: bool) -> None:
         task.waiting_for = self.name
         self._queue.append((task, exclusive))
+        # A writer that is now first in the queue must not be passed by new readers.
         self._update_readable()
-        # The grant makes the task the owner before it wakes: no other thread can barge in between
-        # the grant and the next line.
+        # `_grant` makes the task the owner before it wakes: no other thread can take the lock in
+        # between.
         while not (self._writer is task if exclusive else task in self._readers):
             await SUSPEND
 
@@ -177,14 +181,14 @@ class RwLock:
 
     def _unpark(self) -> None:
         """Wake the first in the queue; until it runs, any thread may take the lock."""
-        # One wake-up at a time: a second release meanwhile finds the first in the queue on its way.
+        # One wake-up at a time: a second release finds the first in the queue already being woken.
         if self._unparking:
             return
         first, _ = self._queue[0]
         us = self._kernel.wake_up.unpark(first.process.name, first.thread)
         if us:
             self._unparking = True
-            # On the waiter's own thread: a paused process takes no lock.
+            # On the waiter's own thread: a paused process does not take the lock.
             first.process.lane(first.thread).call_later(us, self._unparked)
         else:
             self._grant()
@@ -195,10 +199,9 @@ class RwLock:
         self._grant()
 
     def _grant(self) -> None:
-        """Give the lock, if it is free, to the first in the queue; readers in a row get it
-        together."""
-        # Somebody may have taken it meanwhile (barging): then the first stays first, and waits for
-        # the next release.
+        """Give a free lock to the first in the queue; consecutive readers get it together."""
+        # Another thread may have taken the lock during the wake-up (barging). The first in the
+        # queue then stays first and waits for the next release.
         while self._queue and self._writer is None:
             task, exclusive = self._queue[0]
             if exclusive and self._readers:
@@ -280,8 +283,8 @@ class Monitor:
         self._depth -= 1
         if self._depth:
             return
-        # Handed over, not raced for: Java's monitors make no promise of order, and ours are fair so
-        # that a run can be repeated.
+        # The lock is handed over. Java's monitors promise no order; ours are fair so that a run can
+        # be repeated.
         self._owner = self._queue.popleft() if self._queue else None
         if self._owner is not None:
             self._depth = 1
@@ -319,8 +322,8 @@ class Semaphore:
 
 
 class Condition:
-    """A condition of a monitor (ReentrantLock.newCondition): wait with the monitor given up, for a
-    limited time."""
+    """A condition of a monitor (ReentrantLock.newCondition): a wait that releases the monitor, with
+    a time limit."""
 
     __slots__ = ("_kernel", "_monitor", "_waiting")
 
@@ -329,17 +332,17 @@ class Condition:
         self._waiting: list[Promise[None]] = []
 
     async def wait(self, timeout_us: int) -> None:
-        """Give the monitor up until somebody signals or `timeout_us` have passed, then take it
-        again."""
+        """Release the monitor until a signal or for `timeout_us`, then take it again."""
         task = self._kernel.this_task()
         signalled: Promise[None] = Promise(self._kernel)
         self._waiting.append(signalled)
+        # The timer is on the waiter's own lane: a paused process does not time out.
         lane = task.process.lane(task.thread)
         timer = lane.call_later(timeout_us, _timeout(lambda: signalled.resolve(None)))
         self._monitor.leave()
         await signalled.wait()
         timer.cancel()
-        # Others may have held the monitor since: a waiter has to check its condition again.
+        # Others may have held the monitor meanwhile: a waiter has to check its condition again.
         await self._monitor.enter()
 
     def signal_all(self) -> None:
@@ -349,8 +352,8 @@ class Condition:
 
 
 class Promise(msgspec.Struct, Generic[T], eq=False):
-    """A value that comes once (CompletableFuture, CountDownLatch(1) with a result). A struct, since
-    every request makes one."""
+    """A value that is set once (CompletableFuture, CountDownLatch(1) with a result). A struct,
+    because every request creates one."""
 
     _kernel: Kernel
     _value: T | UnsetType = UNSET
@@ -362,24 +365,24 @@ class Promise(msgspec.Struct, Generic[T], eq=False):
         return self._value is not UNSET
 
     def resolve(self, value: T) -> None:
-        """Give the value; a second one is ignored (the first answer counts)."""
+        """Set the value; a second value is ignored (the first response counts)."""
         if self._value is not UNSET:
             return
         self._value = value
         self.cause = self._kernel.cause
-        # The waiter resumes because of this value, no matter what led it to wait.
+        # The waiter resumes because of this value, not because of what made it wait.
         for task in self._waiters:
             task.cause = self.cause
             self._kernel.make_ready(task)
         self._waiters.clear()
 
     async def wait(self) -> T:
-        """Block until the value is there."""
+        """Block until the value is set."""
         if self._value is UNSET:
             task = self._kernel.this_task()
             task.waiting_for = "promise"
             self._waiters.append(task)
-            # A stop makes a task ready too, without a value.
+            # Only the value ends the wait, no matter what makes the task ready.
             while self._value is UNSET:
                 await SUSPEND
         return self._value

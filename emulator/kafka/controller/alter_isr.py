@@ -1,10 +1,10 @@
-"""AlterIsr at the controller: which proposals it takes, what it writes, what it answers.
+"""AlterIsr at the controller: it validates proposals, writes accepted ones and responds.
 
-`validate` decides about one partition, from the cache alone: plain values, for searches to branch
-on. What is taken is written with one fenced conditional write each, read back into the cache and
-told to every broker before the answer goes. Knows no queue and no connection.
-Source: controller/KafkaController.scala@2.7.2 processAlterIsr, @3.3.2 tryProcessAlterPartition;
-spec §7.4.
+`validate` decides about one partition from the cache alone; it works on plain values so that
+searches can branch on it. Each accepted proposal is one fenced conditional write. The controller
+reads the new states back into its cache and queues UpdateMetadata for every broker before it
+responds. This module knows no queue and no connection. Source:
+controller/KafkaController.scala@2.7.2 processAlterIsr, @3.3.2 tryProcessAlterPartition; spec §7.4.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from zk.errors import ControllerMoved, ZooKeeperError
 from zk.scala.scala_order import table_order, topic_partition_hash
 
 INELIGIBLE_REPLICA_FROM = 2
-"""The request version whose sender knows INELIGIBLE_REPLICA."""
+"""The first request version whose sender knows the error INELIGIBLE_REPLICA."""
 
 
 def validate(
@@ -44,10 +44,12 @@ def validate(
     request_version: int,
     guards: Container[Guard],
 ) -> Errors | LeaderAndIsr | None:
-    """An error, the state that there is already (no write), or None: write it. `proposed` has the
-    sender as leader and the version that it is to replace."""
-    # Up to 3.2 nothing else is tested: not that the sender leads, nor that its epoch is not
-    # greater, nor that members live. The conditional write catches most of it (spec §7.4).
+    """An error; or the current state, when it equals the proposal (no write); or None, when the
+    proposal is to be written. `proposed` has the sender as leader, and the version that it
+    replaces.
+    """
+    # Up to 3.2 the controller does not check that the sender is the leader, that its epoch is not
+    # greater, or that the members are alive. The conditional write catches most of it (spec §7.4).
     if cached is None:
         return Errors.UNKNOWN_TOPIC_OR_PARTITION
     strict = AHEAD_OF_THE_CONTROLLER in guards
@@ -62,7 +64,8 @@ def validate(
     outdated = strict and proposed.zk_version < cached.zk_version
     if outdated and DONE_BEFORE_OUTDATED not in guards:
         return Errors.INVALID_UPDATE_VERSION
-    # equalsIgnoreZk: versions aside, the ISR in order. A retry finds its own work done.
+    # equalsIgnoreZk: the comparison ignores versions but not the order of the ISR. A retry thus
+    # finds that its first attempt was written.
     if (proposed.leader, proposed.leader_epoch, proposed.isr) == (
         cached.leader,
         cached.leader_epoch,
@@ -73,12 +76,13 @@ def validate(
         return Errors.INVALID_UPDATE_VERSION
     if ELIGIBLE_MEMBERS in guards and any(b not in live for b in proposed.isr):
         is_known = request_version >= INELIGIBLE_REPLICA_FROM
+        # An older leader does not know INELIGIBLE_REPLICA.
         return Errors.INELIGIBLE_REPLICA if is_known else Errors.OPERATION_NOT_ATTEMPTED
     return None
 
 
 class AlterIsrs:
-    """What the active controller does with AlterIsr."""
+    """How the active controller handles AlterIsr."""
 
     def __init__(self, parts: ControllerParts, reassignments: Reassignments) -> None:
         self._parts, self._reassignments = parts, reassignments
@@ -87,10 +91,10 @@ class AlterIsrs:
     async def process(
         self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
     ) -> None:
-        """One AlterIsrReceived event: answered first, then reassignments that it completes. An
-        exception, even that a newer controller is there, is the answer to the whole request."""
-        # Exactly its epoch, unlike in requests to brokers: neither a process before nor one that
-        # this controller has not heard of yet may change an ISR.
+        """Handle one AlterIsrReceived event: respond first, then complete reassignments. Any
+        exception, even ControllerMoved, becomes the error of the whole response."""
+        # The epoch must match exactly, unlike in requests to brokers: neither an earlier process of
+        # the broker nor one whose registration this controller has not read yet may change an ISR.
         live = self._context.live_brokers.get(request.broker)
         if live is None or live[1] != request.broker_epoch:
             self.refuse(request, Errors.STALE_BROKER_EPOCH, respond)
@@ -101,8 +105,8 @@ class AlterIsrs:
             self._host.failed("AlterIsr", error)
             self.refuse(request, Errors.UNKNOWN_SERVER_ERROR, respond)
             return
-        # Before the reassignments: they write to ZooKeeper, and the leader holds its next proposals
-        # back until it is answered.
+        # Respond before the reassignments: these write to ZooKeeper, and the leader sends no
+        # further proposals until it has the response.
         respond(AlterIsrResponse(Errors.NONE, tuple(answers.values())))
         for partition, answer in answers.items():
             if answer.error is Errors.NONE:
@@ -114,13 +118,14 @@ class AlterIsrs:
         error: Errors,
         respond: Callable[[AlterIsrResponse], None],
     ) -> None:
-        """The same answer for all partitions."""
+        """Respond with one error for the whole request."""
         partitions = tuple(p.partition for p in request.partitions)
         self._host.emit(events.AlterIsrRefused, request.broker, partitions, error.name)
         respond(AlterIsrResponse(error))
 
     async def _alter(self, request: AlterIsrRequest) -> dict[TopicPartition, AlterIsrResult]:
         context, host = self._context, self._host
+        # Kafka iterates a hash map here: the order of writes is that of Scala's table (spec §6.15).
         proposals = table_order(request.partitions, lambda p: topic_partition_hash(*p.partition))
         answers: dict[TopicPartition, AlterIsrResult] = {}
         writes: dict[TopicPartition, LeaderAndIsr] = {}
@@ -140,7 +145,7 @@ class AlterIsrs:
                 request.version,
                 host.guards,
             )
-            # KIP-903: a member's fetches were those of a process that is gone.
+            # KIP-903: the member's fetches came from an earlier process of that broker.
             if decision is None and any(
                 epoch >= 0
                 and (member not in context.live_brokers or context.live_brokers[member][1] != epoch)
@@ -152,8 +157,8 @@ class AlterIsrs:
             else:
                 answers[partition] = _answer(partition, decision)
         if writes:
-            # One fenced conditional write each, and no second try: a leader whose version is old
-            # has to learn the new one first.
+            # One fenced conditional write each, and no retry: a leader with an outdated version has
+            # to learn the new state first.
             written = await self._parts.zk_client.update_leader_and_isr(
                 writes, context.epoch, context.epoch_zk_version
             )
@@ -180,7 +185,8 @@ class AlterIsrs:
         altered = [p for p in writes if answers[p].error is Errors.NONE]
         if altered:
             await self._parts.update_leadership_cache(altered, "AlterIsr")
-        # Of all that were proposed, the refused ones too (processAlterIsr).
+        # UpdateMetadata covers all proposed partitions, including the refused ones
+        # (processAlterIsr).
         await self._parts.send_update_metadata(
             context.live_or_shutting_down, [p.partition for p in proposals]
         )

@@ -1,4 +1,4 @@
-"""Brokers that come, go, bounce and change: the controller's reaction to their registrations.
+"""The controller's reaction to broker registrations: brokers that start, stop, restart or change.
 
 Owns the watches on registrations. Source: controller/KafkaController.scala@2.6.3
 processBrokerChange, onBrokerStartup, onBrokerFailure, processBrokerModification; spec §6.4.
@@ -32,7 +32,7 @@ from zk.client.codec_admin import BrokerInfo
 
 
 class Brokers:
-    """What the active controller does about brokers."""
+    """How the active controller handles broker changes."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Brokers:
         self.watched: dict[int, None] = {}
 
     async def watch(self, brokers: Iterable[int]) -> None:
-        """`exists` with a watch on each registration (1.1, with dynamic listeners)."""
+        """Set a watch on each registration with `exists` (since 1.1, for dynamic listeners)."""
         for broker in brokers if self._watches else ():
             process = partial(self.on_modification, broker)
             modified = partial(self._parts.put_if_active, "BrokerModifications", process)
@@ -68,7 +68,7 @@ class Brokers:
         self.unwatch(list(self.watched))
 
     async def read(self) -> None:
-        """At fail-over: who is registered."""
+        """Read all registrations (at fail-over)."""
         self._context.live_brokers = self._live(
             await self._parts.zk_client.get_all_broker_and_epochs()
         )
@@ -76,20 +76,23 @@ class Brokers:
     def _live(
         self, registered: dict[int, tuple[BrokerInfo, int]]
     ) -> dict[int, tuple[LiveBroker, int]]:
-        """Before 2.2 no broker has an epoch."""
+        """Before 2.2 brokers have no epoch."""
         return {
             b: (_where(b, info), epoch if self._sees_bounces else UNKNOWN_BROKER_EPOCH)
             for b, (info, epoch) in registered.items()
         }
 
     async def on_change(self, listed: Sequence[str] | None = None) -> None:
-        """Compare the registrations with the cache: new, bounced (a greater czxid), dead. `listed`
-        came with the event; before 0.11 new ones of these are read, then all of them."""
+        """Compare the registrations with the cache: new, bounced (greater czxid) and dead brokers.
+        `listed` came with the event; before 0.11 the controller reads the new ones of these, then
+        all.
+        """
         zk_client, cached = self._parts.zk_client, self._context.live_brokers
         if listed is None or self._reads_again:
             registered = await zk_client.get_all_broker_and_epochs()
         else:
             ids = sorted(map(int, listed))
+            # The result of the first read is not used, but ZooKeeper gets its requests.
             await zk_client.get_brokers_and_epochs([b for b in ids if b not in cached])
             registered = await zk_client.get_brokers_and_epochs(ids)
         new = sorted(b for b in registered if b not in cached)
@@ -99,22 +102,25 @@ class Brokers:
         self._parts.host.emit(
             events.BrokerChange, tuple(new), tuple(dead), tuple(bounced), tuple(sorted(registered))
         )
-        # Channels first: what follows sends requests to the new brokers.
+        # Channels first: the steps below send requests to the new brokers.
         channels = self._parts.channels
         for broker in new:
             await channels.add_broker(live[broker][0])
         for broker in bounced:
-            # What was queued was meant for the process before, and named its broker epoch.
+            # The queued requests carry the broker epoch of the previous process.
             await channels.remove_broker(broker)
             await channels.add_broker(live[broker][0])
         for broker in dead:
             await channels.remove_broker(broker)
+        # New, bounced, dead: in this order (processBrokerChange). A broker that dies while another
+        # starts may still be elected by the first step, and is replaced by the last.
         if new:
             cached.update({b: live[b] for b in new})
             await self._on_startup(new)
         if bounced:
-            # Treated as dead for a moment: requests to the previous process are void, and each
-            # partition that it led needs an election, so that its leader epoch rises.
+            # A bounced broker is handled as dead for a moment: requests to its previous process are
+            # void, and each partition that it led needs an election, so that the leader epoch
+            # rises.
             for broker in bounced:
                 cached.pop(broker)
             await self._on_failure(bounced)
@@ -126,11 +132,14 @@ class Brokers:
             await self._on_failure(dead)
 
     async def _on_startup(self, brokers: Sequence[int]) -> None:
-        """New brokers: metadata to all, replicas online, elections (onBrokerStartup)."""
+        """Send metadata to all brokers, bring the replicas online, elect leaders
+        (onBrokerStartup)."""
+        # A restarted broker reports failed directories again, in its LeaderAndIsr response.
         for broker in brokers:
             self._context.replicas_on_offline_dirs.pop(broker, None)
-        # The others hear of the new ones, without partitions; the new ones hear everything. Before
-        # any LeaderAndIsr: a new follower has to know the leader's address (H28).
+        # Existing brokers learn of the new ones, without partitions; the new ones get all
+        # partitions. This precedes any LeaderAndIsr: a new follower must know the leader's address
+        # (H28).
         existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
         await self._parts.send_update_metadata(existing, ())
         named = tuple(self._context.leadership)
@@ -138,7 +147,7 @@ class Brokers:
             deleted = self._context.topics_to_be_deleted
             named = tuple(p for p in named if p.topic not in deleted)
         await self._parts.send_update_metadata(brokers, named)
-        # LeaderAndIsr from the cache, as it is: of a leader's own ISR changes it may not know yet.
+        # LeaderAndIsr is made from the cache, which may be behind a leader's own ISR writes.
         replicas = self._context.replicas_on_brokers(brokers)
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         await self._partitions.trigger_online_partition_state_change()
@@ -151,29 +160,32 @@ class Brokers:
     async def _on_failure(self, brokers: Sequence[int]) -> None:
         for broker in brokers:
             self._context.replicas_on_offline_dirs.pop(broker, None)
+            # A broker that dies during its controlled shutdown is no longer shutting down: its next
+            # process may be elected.
             self._context.shutting_down.pop(broker, None)
         await self.on_replicas_become_offline(self._context.replicas_on_brokers(brokers))
         self.unwatch(brokers)
 
     async def on_replicas_become_offline(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """Leaderless partitions are elected, the replicas leave the ISR; of topics under deletion
-        they fail."""
+        """Elect leaders for leaderless partitions and remove the replicas from their ISRs; replicas
+        of topics under deletion fail instead."""
         context = self._context
-        # Elections before the ISR removals: an election drops the dead from the ISR in the same
-        # write, so that a removal is left only where the leader lives.
+        # Elections before ISR removals: an election removes dead members in the same write. A
+        # separate removal is left only where the leader is alive.
         leaderless = context.partitions_with_offline_leader()
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
         await self._partitions.trigger_online_partition_state_change()
         remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
         await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in remaining])
-        # An election sends metadata to every live broker; without one, nothing has been sent yet.
+        # An election sends metadata to every live broker. Without an election nothing has been sent
+        # yet.
         hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._parts.host.guards
         if not leaderless or hosts_nothing:
             await self._parts.send_update_metadata(context.live_or_shutting_down, ())
 
     async def on_modification(self, broker: int) -> None:
-        """Endpoints changed: everybody hears of it."""
+        """A broker's endpoints changed: send UpdateMetadata to all live brokers."""
         info = await self._parts.zk_client.get_broker(broker)
         known = self._context.live_brokers.get(broker)
         if info is None or known is None or _where(broker, info) == known[0]:

@@ -1,7 +1,7 @@
 """Requests from the controller to brokers: one send thread and one FIFO queue per broker.
 
-A thread retries one request for ever; everything behind it waits. A broker that leaves gets its
-queue dropped. There is no order between brokers. Source:
+A thread retries one request forever, and the requests behind it wait. When a broker leaves, its
+queue is dropped. There is no order between brokers. Source:
 controller/ControllerChannelManager.scala@2.6.3; spec §6.10.
 """
 
@@ -24,13 +24,14 @@ from emulator.kernel.sync import Monitor, Promise, Queue
 from emulator.trace import events
 
 QUEUE_SIZE = 10
-"""controller.message.queue.size up to 0.8.1; in 0.8.2 it can be set, and has no limit by itself."""
+"""controller.message.queue.size up to 0.8.1. From 0.8.2 on it is configurable and unlimited by
+default."""
 
 OnResponse = Callable[[Response], None]
 
 
 class QueueItem(NamedTuple):
-    """A request and who wants its answer."""
+    """A request and the callback for its response."""
 
     request: ControlRequest
     on_response: OnResponse | None
@@ -51,7 +52,7 @@ class RequestSendThread:
         self._task: Task = host.spawn(name, self._run())
 
     async def put(self, item: QueueItem) -> None:
-        """The caller blocks until there is room, and keeps its locks meanwhile."""
+        """Wait for room in the queue. The caller keeps its locks meanwhile."""
         while len(self.queue) >= self._room_for:
             await self._room.wait()
         self.queue.put(item)
@@ -59,6 +60,7 @@ class RequestSendThread:
     async def _run(self) -> None:
         while self._running:
             item = await self.queue.take()
+            # Wake the callers that wait for room, each of which checks the length again.
             room, self._room = self._room, Promise(self._host.kernel)
             room.resolve(None)
             response = await self._send_until_answered(item.request)
@@ -66,8 +68,8 @@ class RequestSendThread:
                 item.on_response(response)
 
     async def _send_until_answered(self, request: ControlRequest) -> Response | None:
-        """Connect, send, wait; on any failure close, sleep 100 ms (300 up to 0.10.0), and again;
-        None: the thread ends (doWork)."""
+        """Connect, send and wait for the response. On a failure close, sleep 100 ms (300 ms up to
+        0.10.0) and repeat. None: the thread was shut down (doWork)."""
         backoff_us = self._host.profile.send_backoff_ms * 1000
         attempt = 0
         while self._running:
@@ -76,9 +78,9 @@ class RequestSendThread:
                 return await self._send(request, attempt)
             except Disconnected:
                 self._close()
-                # For ever, the same request: everything behind it waits until the broker's
-                # registration goes. It may have been carried out: the epochs in it make the
-                # second time harmless.
+                # The same request is repeated until the broker's registration goes, and everything
+                # behind it waits. The broker may have carried it out already: the epochs in it make
+                # a second time harmless.
                 await self._host.kernel.sleep(backoff_us)
         return None
 
@@ -90,6 +92,7 @@ class RequestSendThread:
                 client, self.to.host, self.to.port, config.controller_socket_timeout_ms
             )
         entries = request.partitions if isinstance(request, StopReplicaRequest) else request.states
+        # One event for each attempt: a repeated request is one more message on the wire.
         self._host.emit(
             events.ControlRequestSent,
             self.to.broker,
@@ -107,15 +110,15 @@ class RequestSendThread:
     def shutdown(self) -> None:
         """The queue is dropped; a request in flight may still reach its broker."""
         self._running = False
-        # What was queued for a broker that bounced is not sent to its next process, and what a
-        # controller that resigns had queued is lost: its successor sends everything again.
+        # A bounced broker's queue is not sent to its next process. The queue of a controller that
+        # resigns is lost: its successor sends everything again.
         self.queue.clear()
         self._task.stop()
         self._close()
 
 
 class ControllerChannelManager:
-    """The send threads, by broker."""
+    """The send threads by broker."""
 
     def __init__(self, host: Host, network: Network) -> None:
         self._host, self._network = host, network
@@ -140,14 +143,14 @@ class ControllerChannelManager:
     async def send_request(
         self, broker: int, request: ControlRequest, on_response: OnResponse | None = None
     ) -> None:
-        """Queue a request; one to a broker that has no thread is dropped."""
+        """Queue a request; a request to a broker without a thread is dropped."""
         async with self._lock:
             thread = self.threads.get(broker)
             if thread is not None:
-                # Up to 0.8.1 the queue is bounded: the controller waits here, with this lock.
+                # Up to 0.8.1 the queue is bounded: the controller waits here and holds brokerLock.
                 await thread.put(QueueItem(request, on_response))
 
     async def shutdown(self) -> None:
-        """All threads end."""
+        """End all threads."""
         for broker in list(self.threads):
             await self.remove_broker(broker)

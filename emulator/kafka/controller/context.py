@@ -1,4 +1,4 @@
-"""What the controller believes: a copy of ZooKeeper with its own moments of update.
+"""The controller's caches: a copy of ZooKeeper, updated at the controller's own moments.
 
 Plain state without threads or requests. Source: controller/ControllerContext.scala@2.6.3; spec
 §6.5.
@@ -18,7 +18,7 @@ INITIAL_CONTROLLER_EPOCH = 0
 INITIAL_CONTROLLER_EPOCH_ZK_VERSION = 0
 NO_REPLICAS = ReplicaAssignment(())
 UNKNOWN_BROKER_EPOCH = -1
-"""Of requests and caches before 2.2, when no broker had an epoch."""
+"""The broker epoch in requests and caches before 2.2, where brokers had none."""
 
 K = TypeVar("K")
 S = TypeVar("S", bound=Enum)
@@ -53,13 +53,14 @@ class PartitionAndReplica(NamedTuple):
 
 
 class ControllerContext:
-    """The controller's caches. `live_brokers` maps ids to (where, broker epoch)."""
+    """The controller's caches. `live_brokers` maps a broker id to (endpoint, broker epoch). Dicts
+    with None values are ordered sets."""
 
     def __init__(self) -> None:
         self.reset()
 
     def reset(self) -> None:
-        """As after a resignation: everything is forgotten (resetContext)."""
+        """Forget everything, as after a resignation (resetContext)."""
         self.epoch = INITIAL_CONTROLLER_EPOCH
         self.epoch_zk_version = INITIAL_CONTROLLER_EPOCH_ZK_VERSION
         self.live_brokers: dict[int, tuple[LiveBroker, int]] = {}
@@ -86,12 +87,13 @@ class ControllerContext:
         return [b for b in self.live_brokers if b not in self.shutting_down]
 
     def is_replica_online(self, broker: int, partition: TopicPartition) -> bool:
-        """Registered, not shutting down, and not on a log directory that failed."""
-        # A broker that shuts down is still registered, but must not be elected any more.
+        """The broker is registered and not shutting down, and the replica's log directory has not
+        failed."""
+        # A broker that shuts down is still registered but must not be elected any more.
         return broker not in self.shutting_down and self.is_replica_live(broker, partition)
 
     def is_replica_live(self, broker: int, partition: TopicPartition) -> bool:
-        """As `is_replica_online`, brokers that shut down included."""
+        """As `is_replica_online`, but including brokers that shut down."""
         return broker in self.live_brokers and partition not in self.replicas_on_offline_dirs.get(
             broker, ()
         )
@@ -99,7 +101,7 @@ class ControllerContext:
     # -- topics and partitions ---------------------------------------------------------------------
 
     def remove_topic(self, topic: str) -> None:
-        """Forget a topic that is gone; reassignments of it stay where they are, as in Kafka."""
+        """Remove a deleted topic; its entries in `being_reassigned` stay, as in Kafka."""
         self.topics_to_be_deleted.pop(topic, None)
         self.topics_with_deletion_started.pop(topic, None)
         self.all_topics.pop(topic, None)
@@ -110,14 +112,14 @@ class ControllerContext:
             self.partition_states.pop(partition, None)
 
     def assignment(self, partition: TopicPartition) -> ReplicaAssignment:
-        """Empty for a partition that is not known (partitionFullReplicaAssignment)."""
+        """The assignment; empty for an unknown partition (partitionFullReplicaAssignment)."""
         return self.assignments.get(partition, NO_REPLICAS)
 
     def replicas(self, partition: TopicPartition) -> tuple[int, ...]:
         return self.assignment(partition).replicas
 
     def assignment_of_topic(self, topic: str) -> dict[int, ReplicaAssignment]:
-        """A topic's znode as the cache has it, by partition number."""
+        """A topic's assignment as cached, by partition number."""
         return {p.partition: a for p, a in self.assignments.items() if p.topic == topic}
 
     def replicas_for_partitions(
@@ -141,7 +143,7 @@ class ControllerContext:
         return self.replicas_for_partitions(p for p in self.assignments if p.topic == topic)
 
     def replicas_in(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
-        """Replicas of a topic that are in this state."""
+        """The topic's replicas in this state."""
         return [r for r in self.replicas_of_topic(topic) if self.replica_state(r) is state]
 
     def any_replica_in(self, topic: str, state: ReplicaState) -> bool:
@@ -162,7 +164,7 @@ class ControllerContext:
         return online, offline
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
-        """Partitions whose leader, as cached, is not online."""
+        """Partitions whose cached leader is not online."""
         return [
             p
             for p, s in self.leadership.items()
@@ -178,7 +180,7 @@ class ControllerContext:
 
 
 def put_state(states: dict[K, S], key: K, state: S, non_existent: S) -> S:
-    """Enter a state and return the one before; what does not exist has no entry
+    """Set a state and return the previous one. NonExistent is stored as no entry
     (putPartitionState, putReplicaState)."""
     before = states.get(key, non_existent)
     if state is non_existent:

@@ -1,8 +1,8 @@
-"""The controller of a cluster, as every broker runs it; one of them is active.
+"""The controller that every broker runs; one of them is active.
 
-Owns election, fail-over, and the reaction to brokers, topics and ISR changes; the transitions are
-in the state machines. Knows its host only through `ports.Host`, never the broker's code.
-Source: controller/KafkaController.scala@2.6.3; spec §6.
+Owns election, fail-over, and the reaction to brokers, topics and ISR changes; the state machines
+own the transitions. The controller knows its host only through `ports.Host`, never the broker's
+code. Source: controller/KafkaController.scala@2.6.3; spec §6.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from zk.client.zk_requests import NO_FENCING
 from zk.errors import ControllerMoved, ZooKeeperError
 
 NO_CONTROLLER = -1
+# onControllerFailover: scheduleAutoLeaderRebalanceTask(delay = 5 seconds).
 FIRST_REBALANCE_MS = 5000
 ISR_CHANGE = "IsrChangeNotification"
 
@@ -63,7 +64,7 @@ class KafkaController:
         network: Network,
         register_broker: Callable[[], Awaitable[None]],
     ) -> None:
-        """`register_broker` creates this broker's registration under the present session."""
+        """`register_broker` registers this broker under the current session."""
         self._host, self._zk_client = host, zk_client
         self._register_broker = register_broker
         self.active_controller_id = NO_CONTROLLER
@@ -136,17 +137,17 @@ class KafkaController:
     def _put_listed(
         self, path: str, name: str, process: Callable[[Sequence[str] | None], Awaitable[None]]
     ) -> None:
-        """ZkClient tells the children with the event."""
+        """ZkClient passes the list of children with the event; later clients read it again."""
         self._put_if_active(name, partial(process, self._zk_client.client.listed(path)))
 
     def _controller_changed(self) -> None:
-        """ZkClient tells the new data with the event."""
+        """ZkClient passes the new data with the event; later clients read it again."""
         data = self._zk_client.client.shown(paths.CONTROLLER)
 
         async def on_data() -> None:
             assert data is not None
             was_active = self.is_active
-            # Up to 0.8.2 a controller that reads another's id does not resign.
+            # Up to 0.8.2 a controller that reads another broker's id does not resign.
             if was_active and REPLACED_RESIGNS not in self._host.guards:
                 return
             self.active_controller_id = decode_controller(data).broker_id
@@ -156,19 +157,20 @@ class KafkaController:
         self._put("ControllerChange", self._maybe_resign if data is None else on_data)
 
     async def _take_over_epoch(self) -> None:
-        """Up to 0.8.1 every broker watched `/controller_epoch`, and one that has an epoch takes any
-        that is written for its own (KAFKA-1096; ControllerEpochListener@0.8.1.1, bytecode)."""
+        """Up to 0.8.1 every broker watched `/controller_epoch`, and a broker that has an epoch
+        takes over any value written there (KAFKA-1096; ControllerEpochListener@0.8.1.1, bytecode).
+        """
         written = await self._zk_client.get_controller_epoch()
         if written is not None and self.context.epoch != INITIAL_CONTROLLER_EPOCH:
             self.context.epoch = written[0]
 
     @property
     def is_active(self) -> bool:
-        """This broker is the controller, as far as it knows."""
+        """Whether this broker is the controller, as far as it knows."""
         return self.active_controller_id == self._host.broker
 
     def startup(self) -> None:
-        """Begin to work on events; the first one runs for election."""
+        """Start the event thread; the first event runs for election."""
         self._zk_client.client.register_state_handler(self)
         if self._host.profile.controller_threads == "callbacks":
             self._zk_client.client.wait_for_callbacks(self.events.drained)
@@ -176,6 +178,8 @@ class KafkaController:
         async def process_startup() -> None:
             if EPOCH_ONLY_FROM_ELECTION not in self._host.guards:
                 await self._zk_client.register_and_check_existence(self._epoch_handler)
+            # The watch before the election: if another broker wins, this one learns when its znode
+            # goes.
             await self._zk_client.register_and_check_existence(self._controller_handler)
             await self._elect()
 
@@ -186,10 +190,12 @@ class KafkaController:
         self.events.put(ControllerEvent(name, process))
 
     def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
-        """An event that does nothing unless this broker is controller when its turn comes; up to
-        0.10.1 notifications are worked on all the same (KAFKA-4447)."""
+        """Queue an event that does nothing unless this broker is controller when its turn comes. Up
+        to 0.10.1 ISR notifications are processed all the same (KAFKA-4447)."""
         always = name == ISR_CHANGE and ONLY_THE_ACTIVE_LISTENS not in self._host.guards
 
+        # Checked when the event runs, not when it is queued: this broker may have resigned
+        # meanwhile.
         async def when_active() -> None:
             if self.is_active or always:
                 await process()
@@ -197,8 +203,8 @@ class KafkaController:
         self._put(name, when_active)
 
     async def _process(self, event: ControllerEvent) -> None:
-        """An exception is logged and the event is over, except that a newer controller makes this
-        one look; what goes wrong then is logged as well."""
+        """Process one event. An exception is logged and ends the event. ControllerMoved also makes
+        this controller check `/controller`; an exception there is logged too."""
         try:
             try:
                 await event.process()
@@ -214,11 +220,11 @@ class KafkaController:
         await self._elect()
 
     async def _elect(self) -> None:
-        """Win `/controller`, or find who has it (elect)."""
+        """Try to create `/controller`; if it exists, remember whose it is (elect)."""
         current = await self._zk_client.get_controller_id()
         self.active_controller_id = NO_CONTROLLER if current is None else current
-        # Also when it is this broker's own id, left by a process or session before: then it calls
-        # itself active without a fail-over (H27).
+        # The id may be this broker's own, left by an earlier process or session: it then counts as
+        # active without a fail-over (H27).
         if current is not None:
             return
         zk_client, broker = self._zk_client, self._host.broker
@@ -228,24 +234,26 @@ class KafkaController:
                     broker
                 )
             else:
-                # Before 2.1 two steps: another may be elected between them (H8).
+                # Before 2.1 there are two steps: another broker may be elected between them (H8).
                 await zk_client.create_controller(broker)
                 await self._host.kernel.checkpoint("controller_created")
                 epoch, version = await zk_client.increment_controller_epoch()
             self.context.epoch = epoch
             self.context.epoch_zk_version = version if self._fenced else NO_FENCING
-            # From here on every write of this controller is fenced by that version (KAFKA-6082).
+            # From now on this version fences every write of this controller (KAFKA-6082).
             self.active_controller_id = broker
             self._host.emit(events.ControllerElected, epoch, version)
             await self._on_controller_failover()
         except ControllerMoved:
             await self._maybe_resign()
+        # Any other failure of the fail-over: give `/controller` up, so that another broker can try.
         except (ZooKeeperError, ControllerFailure) as error:
             self._host.failed("election", error)
             await self._trigger_controller_move()
 
     async def _maybe_resign(self) -> None:
-        """Watch `/controller` again, see whose it is, and resign if it was mine (maybeResign)."""
+        """Watch `/controller` again, read it, and resign if it was this broker's and no longer is
+        (maybeResign)."""
         was_active = self.is_active
         # The watch before the read: a change between the two comes as an event.
         if not self._blocking:
@@ -256,15 +264,16 @@ class KafkaController:
             await self._on_controller_resignation()
 
     async def _trigger_controller_move(self) -> None:
-        """Something is wrong with this controller: it gives `/controller` up."""
+        """This controller failed: give up `/controller` (triggerControllerMove)."""
         if self._fenced:
             current = await self._zk_client.get_controller_id()
             self.active_controller_id = NO_CONTROLLER if current is None else current
             if not self.is_active:
                 return
         try:
-            # Read before the resignation forgets it. If the delete is fenced, another has
-            # `/controller` already; before 2.1 whatever is there goes, a successor's node too (H7).
+            # Read the version before the resignation resets it. A fenced delete means that another
+            # broker has `/controller` already. Before 2.1 the delete is unconditional and may
+            # remove a successor's znode (H7).
             version = self.context.epoch_zk_version if self._fenced else NO_FENCING
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
@@ -275,16 +284,16 @@ class KafkaController:
     # -- fail-over ---------------------------------------------------------------------------------
 
     async def _on_controller_failover(self) -> None:
-        """All that a new controller does before its first event (spec §6.2)."""
-        # Watches first, then the notifications are deleted unread, then everything is read: what
-        # changes after a watch is set comes as an event, what changed before is in the state that
-        # is read. To delete them after the read would lose changes (H10).
+        """Everything that a new controller does before its first event (spec §6.2)."""
+        # First set watches, then delete the notifications unread, then read everything. A change
+        # after a watch is set comes as an event; an earlier change is in the state that is read.
+        # Deleting notifications after the read would lose changes (H10).
         context, version = self.context, self.context.epoch_zk_version
         if self._blocking:
             handlers = (self._child_handlers, *self._command_handlers)
             await subscribe(self._zk_client, *handlers, version)
         else:
-            # The children's watches come with the first list of each.
+            # The first list of children sets the child watches.
             for child_handler in self._child_handlers:
                 self._zk_client.client.register_child_handler(child_handler)
             for handler in self._command_handlers:
@@ -296,18 +305,18 @@ class KafkaController:
         await self._initialize_controller_context()
         early = await commands_read_early(self._zk_client, self._host.profile)
         deletions = await self._zk_client.get_topic_deletions()
-        # Not yet those with a replica that is offline, or with a reassignment: every replica has to
-        # answer before the znodes go.
+        # A topic with an offline replica or a reassignment is not deleted yet: every replica has to
+        # respond before the znodes are deleted.
         _, offline = context.online_and_offline_replicas()
         blocked = {r.partition.topic for r in offline} | {p.topic for p in context.being_reassigned}
         await self._deletions.init(deletions, [t for t in deletions if t in blocked])
-        # Without partitions, from 0.10.2 on: brokers need the live brokers' addresses and the new
+        # From 0.10.2 on, without partitions: brokers need the addresses of live brokers and the new
         # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
         if is_metadata_first:
             await self.parts.send_update_metadata_to_all(())
-        # Replicas before partitions: from 2.3 on the dead are out of the ISRs when leaders are
-        # elected.
+        # Replicas before partitions: from 2.3 on, dead replicas have left their ISRs when leaders
+        # are elected.
         await self.parts.replicas.startup()
         await self.parts.partitions.startup()
         if not is_metadata_first:
@@ -316,20 +325,22 @@ class KafkaController:
             await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)
         await self._deletions.resume()
+        # After the state machines have started: an election is a transition and needs each
+        # partition's state.
         await self._elections.pending(early.elections)
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
 
     def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
-        """auto-leader-rebalance-task: once, and again when its event has been worked on."""
+        """auto-leader-rebalance-task: scheduled once, and again after its event was processed."""
 
         async def rebalance() -> None:
             seconds = self._host.config.leader_imbalance_check_interval_seconds
             try:
                 await self._elections.rebalance()
             except (ControllerMoved, ZooKeeperError, ControllerFailure):
-                # Scheduled again also by a controller that has just lost: its resignation, which
-                # comes next, stops the task.
+                # Scheduled again even after ControllerMoved: the resignation that follows stops the
+                # task.
                 self._schedule_auto_leader_rebalance(seconds * 1000)
                 raise
             self._schedule_auto_leader_rebalance(seconds * 1000)
@@ -340,7 +351,7 @@ class KafkaController:
         self._rebalance_task = self._host.schedule_once("auto-leader-rebalance-task", put, delay_ms)
 
     async def _initialize_controller_context(self) -> None:
-        """Brokers, topics, assignments, states: all that ZooKeeper has."""
+        """Read brokers, topics, assignments and states from ZooKeeper."""
         context = self.context
         await self.brokers.read()
         topics = await self._zk_client.get_all_topics(register_watch=True)
@@ -351,7 +362,7 @@ class KafkaController:
         context.being_reassigned = {
             p: None for p, a in context.assignments.items() if a.is_being_reassigned
         }
-        # A broker that was shutting down under the last controller has to ask this one again.
+        # A broker that was shutting down under the last controller has to send its request again.
         context.leadership.clear()
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
@@ -359,8 +370,9 @@ class KafkaController:
         await self.parts.channels.startup([where for where, _ in context.live_brokers.values()])
 
     async def _on_controller_resignation(self) -> None:
-        """Handlers, timers, send threads and caches go, at every expiry; no znode (spec §6.3)."""
-        # Also where this broker was not active: then there is nothing to take back, no epoch to
+        """Remove handlers, timers, send threads and caches, at every expiry; no znode is deleted
+        (spec §6.3)."""
+        # An inactive controller runs this too: then there is nothing to undo and no epoch to
         # report.
         epoch = self.context.epoch
         client = self._zk_client.client
@@ -374,8 +386,8 @@ class KafkaController:
         if self._rebalance_task is not None:
             self._rebalance_task.stop()
             self._rebalance_task = None
-        # Until the threads end they send on what is queued: a controller that was replaced while it
-        # was paused still reaches brokers that have not heard of the next epoch (H6).
+        # The send threads continue with their queues until they are stopped: a controller that was
+        # replaced while it was paused still reaches brokers that do not know the next epoch (H6).
         if epoch:
             await self._host.kernel.checkpoint("controller_resign")
         await self.parts.channels.shutdown()
@@ -386,13 +398,13 @@ class KafkaController:
     # -- unclean elections ---------------------------------------------------------------
 
     def enable_topic_unclean_leader_election(self, topic: str) -> None:
-        """A topic's configuration allows unclean elections now."""
+        """A topic's configuration now allows unclean elections."""
         if self.is_active:
             trigger = self.parts.partitions.trigger_online_partition_state_change
             self._put_if_active("TopicUncleanLeaderElectionEnable", partial(trigger, topic))
 
     def enable_default_unclean_leader_election(self) -> None:
-        """The broker's default allows unclean elections now."""
+        """The broker's default now allows unclean elections."""
         if self.is_active:
             trigger = self.parts.partitions.trigger_online_partition_state_change
             self._put_if_active("UncleanLeaderElectionEnable", trigger)
@@ -400,15 +412,13 @@ class KafkaController:
     # -- sessions ----------------------------------------------------------------------------------
 
     async def shutdown(self) -> None:
-        """The process ends: resign when the present event is done, without deleting
-        `/controller`."""
+        """The process ends: resign after the current event, without deleting `/controller`."""
         await self.events.close()
         await self._on_controller_resignation()
 
     async def before_initializing_session(self) -> None:
-        """The session has expired: queued events are cancelled and their callers notified. No event
-        runs between the old session and the new one (spec §2.10).
-        """
+        """The session has expired: cancel queued events and notify their callers. No event runs
+        between the old session and the new one (spec §2.10)."""
         resigned: Promise[None] = Promise(self._host.kernel)
 
         async def expire() -> None:
@@ -416,16 +426,16 @@ class KafkaController:
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
 
-        # clearAndPut: the event that is at work ends first, in the old session, where its writes
-        # fail; nothing queued runs in the new one, which opens when this returns.
+        # clearAndPut: the current event ends first, in the old session, where its writes fail.
+        # Queued events do not run in the new session, which opens when this returns.
         for dropped in self.events.clear_and_put(ControllerEvent("Expire", expire)):
             if dropped.preempted is not None:
                 dropped.preempted()
         await resigned.wait()
 
     async def after_initializing_session(self) -> None:
-        """Register again, under the new session, and run for election. With ZkClient the election
-        alone: a listener of the broker's registers, and which is first is not defined."""
+        """Register again under the new session and run for election. With ZkClient run for election
+        only: a listener of the broker registers, and the order of the two is not defined."""
         if self._blocking:
             self._put("Reelect", self._reelect)
             return

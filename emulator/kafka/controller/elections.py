@@ -1,6 +1,6 @@
 """Elections without a failure: by request, by the command znode, and by the automatic rebalance.
 
-Owns which partitions qualify and the errors of the others; the partition state machine holds the
+Owns which partitions qualify and the errors of the others; the partition state machine does the
 election. Source: controller/KafkaController.scala@2.6.3 onReplicaElection,
 processReplicaLeaderElection, fetchPendingPreferredReplicaElections,
 checkAndTriggerAutoLeaderRebalance; spec §6.12.
@@ -26,7 +26,7 @@ from zk.errors import ControllerMoved
 
 
 class Elections:
-    """Elections of preferred replicas, and unclean ones by hand."""
+    """Preferred elections, and unclean elections by request."""
 
     def __init__(self, parts: ControllerParts) -> None:
         self._host, self._context = parts.host, parts.context
@@ -39,18 +39,18 @@ class Elections:
     async def by_request(
         self, partitions: Sequence[TopicPartition], election_type: ElectionType
     ) -> ElectionResults:
-        """ElectLeaders: who was elected, and why not."""
+        """Process ElectLeaders; returns the leaders and the errors."""
         return await self._process(partitions, election_type, is_command=False)
 
     async def by_command(self) -> None:
-        """The command znode: watch it, and do what it says if it is there."""
+        """Watch the command znode and, if it exists, run the elections that it lists."""
         if await self._zk_client.register_and_check_existence(self.handler):
             commanded = await self._zk_client.get_preferred_replica_election()
             await self._process(commanded, ElectionType.PREFERRED, is_command=True)
 
     async def pending(self, commanded: Sequence[TopicPartition] | None = None) -> None:
-        """At fail-over: what the znode commands and is not done yet. The znode is deleted whether
-        it was there or not."""
+        """At fail-over: run the commanded elections that are not done yet. The znode is deleted
+        whether or not it exists."""
         if commanded is None:
             commanded = await self._zk_client.get_preferred_replica_election()
         left = [
@@ -63,7 +63,7 @@ class Elections:
         await self._on_replica_election(left, self._partitions.preferred_strategy, is_command=True)
 
     async def rebalance(self) -> None:
-        """The timer's: one election for each broker that leads too little."""
+        """Rebalance timer: one election for each broker that leads too few partitions."""
         percentage = self._host.config.leader_imbalance_per_broker_percentage
         for candidates in partitions_to_rebalance(
             self._context, percentage, only_electable=self._only_electable
@@ -86,6 +86,7 @@ class Elections:
             elif partition.topic in self._context.topics_to_be_deleted:
                 errors[partition] = Errors.INVALID_TOPIC_EXCEPTION
             elif (
+                # An unclean election is needed only where no live broker leads.
                 self._leader(partition) == self._context.replicas(partition)[0]
                 if election_type is ElectionType.PREFERRED
                 else self._leader(partition) in self._context.live
@@ -112,7 +113,7 @@ class Elections:
         return ElectionResults(leaders, errors)
 
     def _leader(self, partition: TopicPartition) -> int:
-        """As cached; where there is none Kafka's look-up throws, and the event ends."""
+        """The cached leader; without one Kafka's look-up throws, which ends the event."""
         state = self._context.leadership.get(partition)
         if state is None:
             raise IllegalState(f"nothing is known of the leader of {partition}")
@@ -121,11 +122,12 @@ class Elections:
     async def _on_replica_election(
         self, partitions: Sequence[TopicPartition], strategy: Strategy, *, is_command: bool
     ) -> list[Election]:
-        """Elect; a command is over whatever came of it."""
+        """Elect; a command counts as done no matter what the result is."""
         try:
             elections = await self._partitions.handle_state_changes(
                 partitions, PartitionState.ONLINE, strategy
             )
+        # handle_state_changes reports other errors per partition; only this one ends the event.
         except ControllerMoved:
             if is_command:
                 await self._remove_command()
@@ -135,8 +137,10 @@ class Elections:
         return elections
 
     async def _remove_command(self) -> None:
-        """removePartitionsFromPreferredReplicaElection: delete the znode, and look again."""
+        """Delete the command znode and look for a new one
+        (removePartitionsFromPreferredReplicaElection)."""
         await self._zk_client.delete_preferred_replica_election(self._context.epoch_zk_version)
         if not self._stays_subscribed:
-            # The look's `exists` sets the watch again: without it the next command goes unseen.
+            # The `exists` of that check sets the watch again; without it the next command is not
+            # noticed.
             self._look_again()

@@ -1,10 +1,11 @@
-"""The controller's queue and the one thread that works on it.
+"""The controller's event queue and the one thread that processes it.
 
-One event at a time, in order; every ZooKeeper call is synchronous inside the event. Up to 0.10
-there is no such thread: listeners, timers and handlers do their work themselves, under one lock
-(controllerLock). As each waits for its turn and the event thread of ZkClient for its own work, that
-is the same queue, of which the event thread waits to be worked off. Knows no event's meaning.
-Source: controller/ControllerEventManager.scala@2.6.3, utils/ZkUtils.scala@0.10.2.2; spec §6.1.
+Events are processed one at a time, in order; every ZooKeeper call blocks the event. Up to 0.10
+there is no such thread: listeners, timers and request handlers do the work themselves under
+controllerLock. Each of them waits for the lock, and ZkClient's event thread waits for its own work
+to finish. That equals this queue, plus an event thread that waits until the queue is empty. The
+manager does not know what an event means. Source: controller/ControllerEventManager.scala@2.6.3,
+utils/ZkUtils.scala@0.10.2.2; spec §6.1.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ EVENT_THREAD, ZKCLIENT_THREAD = "controller-event-thread", "ZkClient-EventThread
 
 
 class ControllerEvent(NamedTuple):
-    """What is to be processed: a name, the work, and what to do if its turn never comes."""
+    """An event to process: its name, its work, and a callback if it is dropped."""
 
     name: str
     process: Callable[[], Awaitable[None]]
@@ -30,7 +31,7 @@ class ControllerEvent(NamedTuple):
 
 
 class QueuedEvent(NamedTuple):
-    """An event and when it was put."""
+    """An event and the time at which it was queued (µs)."""
 
     event: ControllerEvent
     queued_us: int
@@ -53,16 +54,15 @@ class ControllerEventManager:
         self._task = self._host.spawn(thread, self._run())
 
     async def drained(self) -> None:
-        """Wait until nothing is queued and nothing is worked on."""
+        """Wait until the queue is empty and no event is being processed."""
         if self._at_work or len(self._queue):
             empty: Promise[None] = Promise(self._host.kernel)
             self._drained.append(empty)
             await empty.wait()
 
     async def close(self) -> None:
-        """Queued events are cancelled and their callers notified; the thread ends after the current
-        event.
-        """
+        """Cancel queued events and notify their callers; the thread ends after the current
+        event."""
         if self._task is None:
             return
         for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, take_turn)):
@@ -71,12 +71,12 @@ class ControllerEventManager:
         await self._ended.wait()
 
     def put(self, event: ControllerEvent) -> None:
-        """Behind everything that is queued."""
+        """Append to the queue."""
         self._host.emit(events.ControllerEventQueued, event.name, len(self._queue))
         self._queue.put(QueuedEvent(event, self._host.kernel.now))
 
     def clear_and_put(self, event: ControllerEvent) -> list[ControllerEvent]:
-        """Drop what is queued and put this; returns what was dropped (clearAndPut)."""
+        """Drop all queued events and append this one; returns the dropped events (clearAndPut)."""
         dropped = [queued.event for queued in self._queue.clear()]
         self.put(event)
         return dropped
@@ -91,10 +91,12 @@ class ControllerEventManager:
                     empty.resolve(None)
             event, queued_us = await self._queue.take()
             self._at_work = True
-            # Its turn has come: the event before it was finished, and nothing is behind it.
+            # The event before it has been processed, and clearAndPut left nothing behind it.
             if event.name == SHUTDOWN:
                 self._ended.resolve(None)
                 return
+            # Taken before the checkpoint: a hold there counts as processing time, not as queue
+            # time.
             started_us = kernel.now
             await kernel.checkpoint("controller_event", event.name)
             await self._process(event)
@@ -107,4 +109,4 @@ class ControllerEventManager:
 
 
 async def take_turn() -> None:
-    """The work of an event that does nothing but take its turn."""
+    """The work of an event whose only purpose is to pass through the queue."""

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 
 class ChildChangeHandler:
-    """Children of `path` came or went."""
+    """The children of `path` changed."""
 
     def __init__(self, path: str, changed: Callable[[], None]) -> None:
         self.path = path
@@ -20,7 +20,8 @@ class ChildChangeHandler:
 
 
 class NodeChangeHandler:
-    """The znode at `path` was created, deleted or changed; what nobody cares for is nothing."""
+    """The znode at `path` was created, deleted or changed; an event without a callback is
+    ignored."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """ISR changes that leaders wrote themselves: the controller learns of them from notifications.
 
-Owns what a notification leads to, and when it is deleted. Source: controller/KafkaController.scala
-@2.6.3 processIsrChangeNotification; spec §6.6.
+Owns how a notification is processed and when it is deleted. Source:
+controller/KafkaController.scala@2.6.3 processIsrChangeNotification; spec §6.6.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ class IsrChangeNotifications:
         self._empty_means_none = EMPTY_MEANS_NONE in guards
 
     async def on_change(self, listed: Sequence[str] | None = None) -> None:
-        """List, read, re-read the states, tell every broker; and delete what was listed. `listed`
-        came with the event."""
-        # Listing sets the watch again, so it comes first: what is created later is an event of its
-        # own. The deletion below fires the watch too, and makes one more event that finds nothing.
+        """List and read the notifications, read the state znodes, send UpdateMetadata to all
+        brokers, delete the listed notifications. `listed` came with the event."""
+        # Listing sets the watch again, so it comes first: a notification created later is an event
+        # of its own. The deletion below fires the watch as well, and causes one more event, which
+        # finds nothing.
         numbers = await self._zk_client.get_all_isr_change_notifications(
             None if self._reads_again else listed
         )
@@ -46,10 +47,11 @@ class IsrChangeNotifications:
             named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
             partitions = list(dict.fromkeys(named))
             if partitions:
-                # A notification says only that something changed: the states may be newer still.
-                # No LeaderAndIsr: the leader has written it, and followers need no ISR. Since 1.1 a
-                # state is read as often as notifications name its partition: they are a Seq, and
-                # were a Set (KafkaController.scala@1.0.2 IsrChangeNotification).
+                # A notification only names partitions: their states may be newer still. No
+                # LeaderAndIsr is sent: the leader wrote the change, and followers do not need the
+                # ISR. Since 1.1 a state is read once for each notification that names its
+                # partition: the collection became a Seq; it was a Set (KafkaController.scala@1.0.2
+                # IsrChangeNotification).
                 reads = partitions if self._names_once else named
                 await self._parts.update_leadership_cache(reads, "notification")
                 await self._parts.send_update_metadata_to_all(partitions)
@@ -57,19 +59,22 @@ class IsrChangeNotifications:
             elif not self._empty_means_none:
                 await self._parts.send_update_metadata_to_all(tuple(self._parts.context.leadership))
         except (ZooKeeperError, ControllerFailure):
-            # Kafka deletes in a finally: what was not worked on is lost until the next change (H9).
+            # Kafka deletes in a finally: an unprocessed change stays unknown until the next one
+            # (H9).
             await self._delete(numbers)
             raise
         await self._delete(numbers)
 
     async def purge(self) -> None:
-        """At fail-over, unread: the states are read after this, and have what was notified before
-        (KAFKA-5879)."""
+        """At fail-over, delete unread: the states are read afterwards and include the notified
+        changes (KAFKA-5879)."""
         numbers = await self._zk_client.get_all_isr_change_notifications()
         if self._reads_again:
             await self._delete(numbers)
 
     async def _delete(self, numbers: Sequence[str]) -> None:
+        # Unfenced before 2.1: a controller that was replaced may delete its successor's
+        # notifications.
         version = self._parts.context.epoch_zk_version if self._fenced else NO_FENCING
         await self._zk_client.delete_isr_change_notifications(numbers, version)
         if numbers:

@@ -1,4 +1,4 @@
-"""Who leads: the four election rules. Plain functions over replicas, ISR and who is live.
+"""The four leader election rules: plain functions over replicas, ISR and live brokers.
 
 Source: controller/PartitionStateMachine.scala@2.6.3 PartitionLeaderElectionAlgorithms; spec §6.7.
 """
@@ -26,13 +26,14 @@ def offline(
     *,
     unclean_allowed: bool,
 ) -> Elected | None:
-    """First in assignment order that is live and in the ISR; else, where allowed, first that is
-    live."""
+    """The first replica in assignment order that is live and in the ISR; else, if allowed, the
+    first live one."""
     for replica in assignment:
         if replica in live and replica in isr:
             return Elected(replica, tuple(b for b in isr if b in live))
     if unclean_allowed:
-        # An ISR of one: the others may have records that this one has not, and must truncate.
+        # The new ISR has one member: the other replicas may have records that the leader lacks, and
+        # must truncate.
         for replica in assignment:
             if replica in live:
                 return Elected(replica, (replica,), unclean=True)
@@ -40,10 +41,10 @@ def offline(
 
 
 def reassign(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -> Elected | None:
-    """First of the target replicas that is live and in the ISR."""
+    """The first target replica that is live and in the ISR."""
     for replica in target:
         if replica in live and replica in isr:
-            # The ISR as it is: those that are to be removed leave it when they go offline.
+            # The ISR stays: replicas to be removed leave it when they go offline.
             return Elected(replica, tuple(isr))
     return None
 
@@ -51,7 +52,7 @@ def reassign(target: Sequence[int], isr: Sequence[int], live: Collection[int]) -
 def preferred(
     assignment: Sequence[int], isr: Sequence[int], live: Collection[int]
 ) -> Elected | None:
-    """The first of the assignment, if it is live and in the ISR."""
+    """The first replica of the assignment, if it is live and in the ISR."""
     for head in assignment[:1]:
         if head in live and head in isr:
             return Elected(head, tuple(isr))
@@ -64,8 +65,8 @@ def controlled_shutdown(
     live_or_shutting_down: Collection[int],
     shutting_down: Collection[int],
 ) -> Elected | None:
-    """First in assignment order that is in the ISR and does not shut down; those that do leave the
-    ISR."""
+    """The first replica in assignment order that is in the ISR and not shutting down. Brokers that
+    shut down leave the ISR."""
     for replica in assignment:
         if replica in live_or_shutting_down and replica in isr and replica not in shutting_down:
             return Elected(replica, tuple(b for b in isr if b not in shutting_down))

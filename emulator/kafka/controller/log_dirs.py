@@ -1,9 +1,10 @@
-"""Log directories that fail: which replicas are offline although their broker lives.
+"""Failed log directories: replicas can be offline although their broker is alive.
 
-A broker only says that some directory of it failed; which replicas that concerns the controller
-finds out by sending LeaderAndIsr for all of them: the answer has KAFKA_STORAGE_ERROR for those.
-Source: controller/KafkaController.scala@2.6.3 processLogDirEventNotification,
-onBrokerLogDirFailure, processLeaderAndIsrResponseReceived; spec §1.8, §6.1.
+A broker's notification says only that one of its directories failed. The controller finds the
+replicas by sending LeaderAndIsr for all of the broker's replicas: the response has
+KAFKA_STORAGE_ERROR for those that are offline. Source: controller/KafkaController.scala@2.6.3
+processLogDirEventNotification, onBrokerLogDirFailure, processLeaderAndIsrResponseReceived; spec
+§1.8, §6.1.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from zk.errors import ControllerMoved, ZooKeeperError
 
 
 class LogDirectories:
-    """What the active controller does about log directories."""
+    """How the active controller handles failed log directories."""
 
     def __init__(self, parts: ControllerParts, brokers: Brokers) -> None:
         self._host, self._context = parts.host, parts.context
@@ -28,13 +29,13 @@ class LogDirectories:
         self._brokers = brokers
 
     async def on_notification(self, listed: Sequence[str] | None = None) -> None:
-        """List (which sets the watch again), read, ask the brokers; and delete what was listed,
-        whatever went wrong before (a finally in Kafka)."""
+        """List the notifications (which sets the watch again), read them, send LeaderAndIsr; then
+        delete what was listed, even after an error (a finally in Kafka)."""
         numbers = await self._zk_client.get_all_log_dir_event_notifications(listed)
         try:
             brokers = await self._zk_client.get_broker_ids_from_log_dir_events(numbers)
-            # Online to Online: no state changes, but each gets a LeaderAndIsr, whose answer says
-            # which of them it cannot host.
+            # Online to Online changes no state but sends LeaderAndIsr; the response names the
+            # replicas that the broker cannot host.
             replicas = self._context.replicas_on_brokers(brokers)
             await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
         except (ControllerMoved, ZooKeeperError):
@@ -47,7 +48,8 @@ class LogDirectories:
         await self._zk_client.delete_log_dir_event_notifications(numbers, version)
 
     async def on_leader_and_isr_response(self, broker: int, response: LeaderAndIsrResponse) -> None:
-        """An error of the whole answer is only logged (spec §6.1)."""
+        """Update the offline replicas of a broker. An error of the whole response is only logged
+        (spec §6.1)."""
         if response.error is not Errors.NONE:
             return
         before = self._context.replicas_on_offline_dirs.get(broker, {})

@@ -1,7 +1,7 @@
-"""Partitions' states, and the elections that bring them online.
+"""The states of partitions, and the elections that bring partitions online.
 
-Owns the transitions and what each writes to ZooKeeper; who is elected is decided in
-`leader_selection`. Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
+Owns the transitions and what each writes to ZooKeeper; `leader_selection` decides who is elected.
+Source: controller/PartitionStateMachine.scala@2.6.3; spec §6.7.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ VALID_PREVIOUS = {
 }
 
 Choice = tuple[Elected | None, tuple[int, ...]]
-"""Who is elected, and who gets LeaderAndIsr."""
+"""The elected leader and ISR, and the recipients of LeaderAndIsr."""
 
 Strategy = Callable[[TopicPartition, LeaderAndIsr], Choice]
 
 
 class Election(NamedTuple):
-    """What came of one partition's election: the new state, or why there is none."""
+    """The result of one partition's election: the new state, or the error."""
 
     partition: TopicPartition
     state: LeaderIsrAndControllerEpoch | None
@@ -59,12 +59,12 @@ class PartitionStateMachine:
         self._unclean_topics: dict[str, bool | ZooKeeperError] = {}
 
     async def startup(self) -> None:
-        """Take states from what was read, then bring online what is not."""
+        """Derive the states from the cache, then bring partitions online that are not."""
         context = self._context
         for partition in context.assignments:
             state = context.leadership.get(partition)
             if state is None:
-                # Assigned, but never brought online: there is no state znode yet.
+                # Assigned but never online: the state znode does not exist yet.
                 initial = PartitionState.NEW
             elif context.is_replica_online(state.leader_and_isr.leader, partition):
                 initial = PartitionState.ONLINE
@@ -74,7 +74,7 @@ class PartitionStateMachine:
         await self.trigger_online_partition_state_change()
 
     async def trigger_online_partition_state_change(self, topic: str | None = None) -> None:
-        """Elect for every partition (of the topic) that is Offline or New."""
+        """Elect a leader for every partition (of the topic) that is Offline or New."""
         waiting = [
             p
             for p, s in self._context.partition_states.items()
@@ -90,13 +90,13 @@ class PartitionStateMachine:
         target: PartitionState,
         strategy: Strategy | None = None,
     ) -> list[Election]:
-        """Move partitions to `target`, and send what that calls for; invalid transitions are
+        """Move partitions to `target` and send the resulting requests; invalid transitions are
         skipped."""
         if not partitions:
             return []
         try:
-            # What a transition that failed has left in the batch stays there: this raises, and
-            # every later transition of this process fails here (KAFKA-12315, never fixed in 2.6).
+            # A failed transition leaves its requests in the batch. From then on this raises, and
+            # every later transition of this controller fails here (KAFKA-12315, not fixed in 2.6).
             self._batch.new_batch()
             elections = await self._do_handle_state_changes(partitions, target, strategy)
             await self._batch.send(self._context.epoch)
@@ -118,7 +118,8 @@ class PartitionStateMachine:
         if target is not PartitionState.ONLINE:
             for partition in valid:
                 if target is PartitionState.NEW and profile.new_partitions == "read-again":
-                    # assignReplicasToPartitions (0.8): the topic's znode once more for each.
+                    # assignReplicasToPartitions (0.8) reads the topic's znode again for each
+                    # partition.
                     assignments = await self._zk_client.get_full_replica_assignment_for_topics(
                         [partition.topic]
                     )
@@ -130,8 +131,8 @@ class PartitionStateMachine:
         elect = [p for p in valid if self._context.partition_state(p) is not PartitionState.NEW]
         for partition in await self._initialize_leader_and_isr(fresh):
             self._move(partition, PartitionState.ONLINE)
-        # electLeaderForPartitions: a write that met another version is tried again at once, with
-        # what is there now (H2): without back-off, so a leader that writes often holds this up.
+        # electLeaderForPartitions: a write that fails with BADVERSION is repeated at once with the
+        # new state (H2). There is no back-off, so a leader that writes often delays this.
         elections: list[Election] = []
         while elect:
             finished, elect = await self._do_elect(elect, strategy or self.offline_strategy)
@@ -153,12 +154,12 @@ class PartitionStateMachine:
     async def _initialize_leader_and_isr(
         self, partitions: Sequence[TopicPartition]
     ) -> list[TopicPartition]:
-        """The first live replica leads, all live replicas are in sync; those whose znode was
-        created."""
+        """The first live replica leads, and all live replicas are in the ISR. Returns the
+        partitions whose state znode was created."""
         states = {}
         for partition in partitions:
             live = self._online(partition)
-            # Without a live replica it stays New, and is looked at again when a broker comes.
+            # Without a live replica the partition stays New until a broker starts.
             if live:
                 leader_and_isr = LeaderAndIsr(live[0], 0, live, 0)
                 states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
@@ -171,12 +172,11 @@ class PartitionStateMachine:
         except ZooKeeperError as error:
             self._host.failed("creation of partition states", error)
             return []
-        # NODEEXISTS too fails the transition, and is not tried again (spec §2.5).
+        # NODEEXISTS fails the transition as well, without a retry (spec §2.5).
         created = [p for p in states if replies[p].code is Code.OK]
         for partition in created:
             state = states[partition]
-            # The znode first, then the cache: requests are made from the cache, and must never
-            # say what ZooKeeper has not accepted.
+            # Cache only what ZooKeeper has accepted: requests are made from the cache.
             self.cache(partition, state, "created")
             self._batch.add_leader_and_isr(
                 state.leader_and_isr.isr,
@@ -190,7 +190,7 @@ class PartitionStateMachine:
     def cache(
         self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch, why: str
     ) -> None:
-        """Put a state into partitionLeadershipInfo."""
+        """Put a state into the leadership cache (partitionLeadershipInfo)."""
         self._context.leadership[partition] = state
         it = state.leader_and_isr
         self._host.emit(
@@ -208,19 +208,20 @@ class PartitionStateMachine:
     # -- elections ---------------------------------------------------------------------------------
 
     def _online(self, partition: TopicPartition) -> tuple[int, ...]:
-        """Assigned replicas that are live, in order."""
+        """Online replicas in assignment order."""
         online = self._context.is_replica_online
         return tuple(b for b in self._context.replicas(partition) if online(b, partition))
 
     def offline_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
         """For partitions without a live leader."""
+        # A topic is absent where some ISR member is alive: a clean election needs no configuration.
         allowed = self._unclean_topics.get(partition.topic)
         if isinstance(allowed, Exception):
             return None, self._online(partition)
         return self._elect_offline(partition, state, unclean_allowed=bool(allowed))
 
     def unclean_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
-        """As `offline_strategy`, whatever the topic's configuration says (KIP-460)."""
+        """As `offline_strategy`, whatever the topic's configuration is (KIP-460)."""
         return self._elect_offline(partition, state, unclean_allowed=True)
 
     def _elect_offline(
@@ -228,8 +229,8 @@ class PartitionStateMachine:
     ) -> Choice:
         online = self._context.is_replica_online
         assignment = self._context.replicas(partition)
-        # leaderForOffline keeps the ISR members that are online, also those that have left the
-        # assignment: these can neither lead nor receive requests.
+        # leaderForOffline keeps online ISR members in the ISR even if they have left the
+        # assignment. Such a member cannot lead and gets no requests.
         live = [b for b in dict.fromkeys((*assignment, *state.isr)) if online(b, partition)]
         elected = leader_selection.offline(
             assignment, state.isr, live, unclean_allowed=unclean_allowed
@@ -237,7 +238,7 @@ class PartitionStateMachine:
         return elected, self._online(partition)
 
     def preferred_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
-        """Back to the first of the assignment."""
+        """Elect the preferred replica."""
         assignment = self._context.replicas(partition)
         elected = leader_selection.preferred(assignment, state.isr, self._online(partition))
         return elected, assignment
@@ -245,9 +246,9 @@ class PartitionStateMachine:
     def controlled_shutdown_strategy(
         self, partition: TopicPartition, state: LeaderAndIsr
     ) -> Choice:
-        """Away from brokers that shut down."""
+        """Move leadership away from brokers that shut down."""
         assignment = self._context.replicas(partition)
-        # Those that shut down are still live, and get the LeaderAndIsr too.
+        # Brokers that shut down are still live and get the LeaderAndIsr too.
         live = tuple(b for b in assignment if self._context.is_replica_live(b, partition))
         elected = leader_selection.controlled_shutdown(
             assignment, state.isr, live, self._context.shutting_down
@@ -255,7 +256,7 @@ class PartitionStateMachine:
         return elected, live
 
     def reassign_strategy(self, partition: TopicPartition, state: LeaderAndIsr) -> Choice:
-        """To one of the target replicas."""
+        """Elect one of the target replicas."""
         target = self._context.assignment(partition).target_replicas
         live = [b for b in target if self._context.is_replica_online(b, partition)]
         return leader_selection.reassign(target, state.isr, live), target
@@ -263,10 +264,10 @@ class PartitionStateMachine:
     async def _do_elect(
         self, partitions: Sequence[TopicPartition], strategy: Strategy
     ) -> tuple[list[Election], list[TopicPartition]]:
-        """(finished, to try again): read the states, decide, write (doElectLeaderForPartitions)."""
+        """(finished, to retry): read the states, decide, write (doElectLeaderForPartitions)."""
         await self._host.kernel.checkpoint("elect_leaders")
-        # From ZooKeeper, never from the cache: a leader that writes its ISR itself is ahead of the
-        # cache until its notification has been worked on (H12).
+        # The state comes from ZooKeeper, never from the cache: a leader that writes its ISR itself
+        # is ahead of the cache until its notification has been processed (H12).
         read = await read_states(self._zk_client, partitions, self._context.epoch)
         finished = [Election(p, None, error) for p, error in read.failed.items()]
         finished += [
@@ -282,11 +283,13 @@ class PartitionStateMachine:
                 nobody = StateChangeFailed(f"no electable replica for {partition}")
                 finished.append(Election(partition, None, nobody))
             else:
-                # The epoch rises even where leader and ISR stay the same: brokers obey only a
-                # LeaderAndIsr with a greater one.
+                # The epoch rises even if leader and ISR stay the same: brokers act only on a
+                # LeaderAndIsr with a greater epoch.
                 writes[partition] = LeaderAndIsr(
                     elected.leader, before.leader_epoch + 1, elected.isr, before.zk_version
                 )
+        # A leader may change its ISR between this read and the write: the write then fails with
+        # BADVERSION and is in `to_retry`.
         await self._host.kernel.checkpoint("elect_leaders")
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
@@ -311,9 +314,9 @@ class PartitionStateMachine:
     async def _collect_unclean_election_state(
         self, states: Mapping[TopicPartition, LeaderAndIsr]
     ) -> None:
-        """Where no ISR member is live, the topic's configuration says if any replica will do; a
-        configuration that cannot be read forbids the election."""
-        # Read now and not cached: a change of it counts from the next election on.
+        """Where no ISR member is live, the topic's configuration decides whether any live replica
+        may lead. A configuration that cannot be read forbids it."""
+        # Read for each election, without a cache: a change applies from the next election on.
         online = self._context.is_replica_online
         topics = [p.topic for p, s in states.items() if not any(online(b, p) for b in s.isr)]
         configs = await self._zk_client.get_topic_configs(list(dict.fromkeys(topics)))

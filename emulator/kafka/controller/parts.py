@@ -1,7 +1,7 @@
-"""What all parts of a controller work with: context, state machines, request batches, channels.
+"""What all parts of a controller share: context, state machines, request batches, channels.
 
-Owns nothing of its own but how requests that belong to no transition are sent. Each state machine
-has a batch of its own, as in Kafka. Source: the fields of controller/KafkaController.scala@2.6.3.
+This module itself only sends the requests that belong to no transition. Each state machine has its
+own batch, as in Kafka. Source: the fields of controller/KafkaController.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 
 class ControllerParts:
-    """One controller's shared parts."""
+    """The shared parts of one controller."""
 
     def __init__(
         self,
@@ -41,8 +41,8 @@ class ControllerParts:
         deletion_answered: Callable[[int, StopReplicaResponse], None],
         force_move: Callable[[], Awaitable[None]],
     ) -> None:
-        """`put_if_active` queues an event that only an active controller works on; `force_move`
-        gives `/controller` up (triggerControllerMove)."""
+        """`put_if_active` queues an event that only an active controller processes; `force_move`
+        gives up `/controller` (triggerControllerMove)."""
         self.host, self.zk_client = host, zk_client
         self.put_if_active = put_if_active
         self.context = ControllerContext()
@@ -64,14 +64,15 @@ class ControllerParts:
         self.replicas = ReplicaStateMachine(host, self.context, zk_client, batch(), self.partitions)
 
     async def send(self, fill: Callable[[ControllerBrokerRequestBatch], None]) -> None:
-        """One batch of the controller's own; where it cannot begin, the controller gives up
-        (handleIllegalState)."""
+        """Send one batch of the controller's own; if the batch does not start empty, the controller
+        gives up (handleIllegalState)."""
         try:
             self.batch.new_batch()
             fill(self.batch)
             await self.batch.send(self.context.epoch)
         except IllegalState:
-            # Unlike those of the state machines this batch is emptied: another broker takes over.
+            # Unlike the state machines' batches, this one is emptied: another broker becomes
+            # controller.
             self.batch.clear()
             await self._force_move()
             raise
@@ -79,16 +80,17 @@ class ControllerParts:
     async def send_update_metadata(
         self, brokers: Sequence[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """One UpdateMetadata for these partitions (none: only live brokers and controller)."""
+        """Send one UpdateMetadata with these partitions; without partitions it has only the live
+        brokers and the controller."""
         await self.send(lambda batch: batch.add_update_metadata(brokers, partitions))
 
     async def send_update_metadata_to_all(self, partitions: Iterable[TopicPartition]) -> None:
-        """The same to every broker that there is."""
+        """Send the same UpdateMetadata to every live broker."""
         await self.send_update_metadata(self.context.live_or_shutting_down, partitions)
 
     async def update_leadership_cache(self, partitions: Sequence[TopicPartition], why: str) -> None:
-        """Read state znodes into partitionLeadershipInfo (updateLeaderAndIsrCache)."""
-        # Kafka reads a set: the order of the reads is that of Scala's hash tables (spec §6.15).
+        """Read state znodes into the leadership cache (updateLeaderAndIsrCache)."""
+        # Kafka reads a set: the requests come in the order of Scala's hash tables (spec §6.15).
         ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
         states = await self.zk_client.get_topic_partition_states(ordered)
         for partition, state in states.items():

@@ -1,6 +1,6 @@
-"""What the controller needs of the broker that it runs in.
+"""The controller's port to its broker.
 
-The controller and the broker do not import each other; this port is where they touch.
+Controller and broker do not import each other; they meet only in this interface.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emulator.trace.events import AnyEvent
 
 
 class Host(Protocol):
-    """The broker's process and settings, as far as the controller knows them."""
+    """The broker's process and settings as the controller sees them."""
 
     broker: int
     kernel: Kernel

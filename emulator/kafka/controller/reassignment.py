@@ -1,7 +1,8 @@
-"""Moving a partition to other replicas, in two rounds of ZooKeeper writes with a wait in between.
+"""Reassignment: moves a partition to other replicas in two phases of ZooKeeper writes.
 
-Owns what is being reassigned and how far it is; the writes are conditional or fenced as Kafka's
-are. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spec §6.13.
+Owns which partitions are being reassigned and how far they are; the writes are conditional or
+fenced as in Kafka. Source: controller/KafkaController.scala@2.6.3 onPartitionReassignment; spec
+§6.13.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ _S = ReplicaState
 
 
 def assignment_towards(now: ReplicaAssignment, target: tuple[int, ...]) -> ReplicaAssignment:
-    """The assignment while a partition moves to `target`: target first, then what is left of the
-    origin (reassignTo)."""
+    """The assignment while a partition moves to `target`: the target replicas, then the remaining
+    original ones (reassignTo)."""
     origin = now.origin_replicas
     full = (*target, *(b for b in origin if b not in target))
     return ReplicaAssignment(
@@ -52,7 +53,7 @@ def assignment_towards(now: ReplicaAssignment, target: tuple[int, ...]) -> Repli
 
 
 class Reassignments:
-    """All reassignments under way."""
+    """All reassignments in progress."""
 
     def __init__(
         self,
@@ -82,7 +83,7 @@ class Reassignments:
     async def by_request(
         self, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, Errors]:
-        """AlterPartitionReassignments (None cancels)."""
+        """Process AlterPartitionReassignments; a target of None cancels."""
         results: dict[TopicPartition, Errors] = {}
         moves: dict[TopicPartition, ReplicaAssignment] = {}
         for partition, target in targets.items():
@@ -96,12 +97,12 @@ class Reassignments:
                 moves[partition] = assignment_towards(
                     now, now.origin_replicas if target is None else target
                 )
-        # The latest command counts: what the znode says of these partitions goes.
+        # The latest command counts: remove these partitions from the command znode.
         await self._maybe_remove_from_command(lambda p, _: p in moves)
         return results | await self._trigger(moves)
 
     def _validate(self, now: ReplicaAssignment, target: tuple[int, ...]) -> Errors:
-        """Distinct brokers, and those that are added are live (validateReplicas)."""
+        """Brokers must be distinct, and added brokers live (validateReplicas)."""
         if not target or len(set(target)) < len(target) or any(b < 0 for b in target):
             return Errors.INVALID_REPLICA_ASSIGNMENT
         live = self._context.live
@@ -110,7 +111,7 @@ class Reassignments:
         return Errors.NONE
 
     def under_way(self, partitions: Sequence[TopicPartition] | None) -> tuple[Reassignment, ...]:
-        """What moves now (processListPartitionReassignments)."""
+        """The reassignments in progress (processListPartitionReassignments)."""
         listed = self._context.being_reassigned if partitions is None else partitions
         assignments = ((p, self._context.assignment(p)) for p in listed)
         return tuple(
@@ -120,10 +121,11 @@ class Reassignments:
         )
 
     async def by_command(self) -> list[TopicPartition]:
-        """The command znode: watch it, and begin what it says, without looking whether the brokers
-        are there; what cannot be begun is taken out of it. Returns the moves that were begun
-        (processZkPartitionReassignment)."""
-        # ZkClient's subscription stays; with ours the look sets the watch again.
+        """Watch the command znode and start its moves, without checking that the brokers are live.
+        Moves that cannot start are removed from the znode. Returns the started moves
+        (processZkPartitionReassignment).
+        """
+        # ZkClient's subscription persists; with our client the `exists` sets the watch again.
         if not self._subscribes and not await self._zk_client.register_and_check_existence(
             self.handler
         ):
@@ -139,7 +141,8 @@ class Reassignments:
         moves = {
             p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
         }
-        # All before the first begins: one that completes at once writes the others.
+        # Remember all moves before the first one starts: one that completes at once rewrites the
+        # znode with the others.
         self._commanded.update(commanded)
         results = await self._trigger(moves)
         failed = [p for p, error in results.items() if error is not Errors.NONE]
@@ -150,7 +153,7 @@ class Reassignments:
     async def _trigger(
         self, moves: Mapping[TopicPartition, ReplicaAssignment]
     ) -> dict[TopicPartition, Errors]:
-        """Begin them one after the other; per partition what came of it
+        """Start the moves one after the other; returns the error of each partition
         (maybeTriggerPartitionReassignment)."""
         results: dict[TopicPartition, Errors] = {}
         for partition, assignment in moves.items():
@@ -169,12 +172,14 @@ class Reassignments:
     async def initialize(
         self, commanded: Mapping[TopicPartition, tuple[int, ...]] | None = None
     ) -> None:
-        """At fail-over: what the znode commands, then what was under way
-        (initializePartitionReassignments). Up to 0.10 also what moved when this broker was
-        controller last, unless it is where it was to be (KAFKA-5310)."""
+        """At fail-over: start the commanded moves, then resume those in progress
+        (initializePartitionReassignments). Up to 0.10 also the moves from this broker's last time
+        as controller, unless they are complete (KAFKA-5310).
+        """
         begun = await (self.by_command() if commanded is None else self._begin(commanded))
         left_over, self._left_over = self._left_over, {}
-        # No assignment: the topic is gone; that of the target: another controller has done it.
+        # No assignment: the topic is deleted. The target's assignment: another controller completed
+        # the move.
         again = {
             p: to
             for p, to in left_over.items()
@@ -184,7 +189,7 @@ class Reassignments:
         await self.resume(lambda p: p not in begun)
 
     def resign(self) -> None:
-        """Watches go; before 0.11 what moves is remembered."""
+        """Stop watching. Before 0.11 the controller remembers the moves in progress."""
         context = self._context
         self._commanded.clear()
         for partition in context.being_reassigned:
@@ -194,14 +199,15 @@ class Reassignments:
                 self._left_over[partition] = context.assignment(partition).target_replicas
 
     async def resume(self, selects: Callable[[TopicPartition], bool]) -> None:
-        """Look again at those under way that `selects` picks (maybeResumeReassignments)."""
+        """Check the selected moves in progress again (maybeResumeReassignments)."""
         for partition in list(self._context.being_reassigned):
             if selects(partition):
                 now = self._context.assignment(partition)
                 await self._on_partition_reassignment(partition, now)
 
     async def isr_change(self, partition: TopicPartition) -> None:
-        """The state znode of a partition that moves has changed: perhaps the new ones are in."""
+        """The state znode of a moving partition changed: complete the move if the ISR has all
+        target replicas."""
         if partition not in self._context.being_reassigned:
             return
         assignment = self._context.assignment(partition)
@@ -209,14 +215,15 @@ class Reassignments:
             await self._on_partition_reassignment(partition, assignment)
 
     async def notified(self, partitions: Sequence[TopicPartition]) -> None:
-        """Leaders have changed these ISRs themselves, which a controller that expects AlterIsr is
-        not shown otherwise (KAFKA-10521)."""
+        """Leaders changed these ISRs themselves. A controller that expects AlterIsr learns of it
+        only here (KAFKA-10521)."""
         for partition in partitions if self._completes_when_notified else ():
             await self.isr_change(partition)
 
     async def _on_partition_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
+        # While it moves, the topic must not be deleted: its set of replicas is not final.
         self._deletions.mark_ineligible([partition.topic])
         if self._is_written_first:
             await self._update_current_reassignment(partition, assignment)
@@ -233,7 +240,7 @@ class Reassignments:
         if is_complete:
             await self._complete(partition, assignment)
         else:
-            # Phase A: every replica hears of the larger assignment, new replicas start.
+            # Phase A: all replicas get the larger assignment, and the new replicas start.
             await self._bump_leader_epoch(partition, assignment)
             new = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
             await self._replicas.handle_state_changes(new, _S.NEW)
@@ -241,21 +248,21 @@ class Reassignments:
     async def _update_current_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        """The topic's znode, the cache, replicas that an earlier move had begun to add, and the
-        watch of the state znode."""
+        """Write the topic's znode, update the cache, stop replicas that only an earlier move added,
+        and watch the state znode."""
         before = self._context.assignment(partition)
         if before != assignment:
-            # The znode before the cache, and before any replica starts: a controller that fails
-            # over knows from it that the partition moves.
+            # The znode before the cache, and before any replica starts: a new controller recognizes
+            # the move from the znode.
             await self._write_topic(partition, assignment)
             self._context.assignments[partition] = assignment
-            # A new command while the partition moves: who was to be added by the old one only.
+            # A new command replaced one in progress: stop the replicas that only the old one added.
             unneeded = [b for b in before.replicas if b not in assignment.replicas]
             await self._stop_removed(partition, unneeded)
         self._watch(partition)
 
     def _watch(self, partition: TopicPartition) -> None:
-        """The next read of the state znode sets the watch."""
+        """Register a handler; the next read of the state znode sets its watch."""
         if not self._is_alter_isr_enabled:
             process = partial(self.isr_change, partition)
             changed = partial(self._parts.put_if_active, "PartitionReassignmentIsrChange", process)
@@ -265,8 +272,8 @@ class Reassignments:
 
     @property
     def _is_alter_isr_enabled(self) -> bool:
-        """A controller that proposes its own ISR changes expects others to do so, and sets no
-        watches on state znodes: those of leaders that still write it does not see."""
+        """A controller that sends AlterIsr itself expects all brokers to do so and does not watch
+        state znodes. It misses the changes of leaders that still write to ZooKeeper."""
         return self._parts.host.profile.propagation == "rpc"
 
     async def _write_topic(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
@@ -277,8 +284,8 @@ class Reassignments:
         )
 
     async def _is_complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> bool:
-        """Whether all target replicas are in the ISR, as ZooKeeper has it now; others may be in it
-        too."""
+        """Whether all target replicas are in the ISR, read from ZooKeeper now; the ISR may have
+        other members too."""
         if not assignment.is_being_reassigned:
             return True
         states = await self._zk_client.get_topic_partition_states([partition])
@@ -290,13 +297,12 @@ class Reassignments:
     async def _bump_leader_epoch(
         self, partition: TopicPartition, assignment: ReplicaAssignment
     ) -> None:
-        """Retry until it is written, despite other writers; then send it to all replicas
-        (updateLeaderEpochAndSendRequest).
-        """
+        """Raise the leader epoch, repeating the write until it succeeds; then send it to all
+        replicas (updateLeaderEpochAndSendRequest)."""
         epoch = self._context.epoch
         bumped: LeaderIsrAndControllerEpoch | None = None
         while bumped is None:
-            # updateLeaderEpoch: one conditional write of what is there now.
+            # updateLeaderEpoch: one conditional write based on the current state.
             states = await self._zk_client.get_topic_partition_states([partition])
             state = states.get(partition)
             if state is None:
@@ -315,6 +321,8 @@ class Reassignments:
                 raise result
             if result is not None:
                 bumped = LeaderIsrAndControllerEpoch(result, epoch)
+        # Before the fix the cache keeps the old epoch: later requests made from it are ignored as
+        # stale.
         if BUMPED_EPOCH_REMEMBERED in self._parts.host.guards:
             self._partitions.cache(partition, bumped, "epoch bump")
         added = assignment.adding_replicas if self._added_are_new else ()
@@ -328,7 +336,7 @@ class Reassignments:
         await self._parts.send(fill)
 
     async def _complete(self, partition: TopicPartition, assignment: ReplicaAssignment) -> None:
-        """Phase B: the target is in sync; leadership moves, what is left over goes."""
+        """Phase B: the target replicas are in sync. Move leadership, stop the removed replicas."""
         if self._go_online_together:
             online = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
             await self._replicas.handle_state_changes(online, _S.ONLINE)
@@ -336,6 +344,7 @@ class Reassignments:
             for broker in assignment.target_replicas:
                 replica = PartitionAndReplica(partition, broker)
                 await self._replicas.handle_state_changes([replica], _S.ONLINE)
+        # The cache has the final assignment before the leader is chosen: the election reads it.
         done = ReplicaAssignment(assignment.target_replicas)
         self._context.assignments[partition] = done
         # moveReassignedPartitionLeaderIfRequired
@@ -350,17 +359,18 @@ class Reassignments:
                 [partition], PartitionState.ONLINE, self._partitions.reassign_strategy
             )
         await self._stop_removed(partition, assignment.removing_replicas)
-        # The topic's znode names what is left only after that: a controller that fails over
-        # before goes on with the move.
+        # The topic's znode gets the final assignment only now: a new controller that takes over
+        # earlier continues the move.
         await self._write_topic(partition, done)
         await self._forget(partition, done)
-        everybody = self._context.live_or_shutting_down
-        await self._parts.send_update_metadata(everybody, [partition])
+        live_brokers = self._context.live_or_shutting_down
+        await self._parts.send_update_metadata(live_brokers, [partition])
         await self._deletions.resume_for([partition.topic])
 
     async def _stop_removed(self, partition: TopicPartition, removed: Sequence[int]) -> None:
         replicas = [PartitionAndReplica(partition, b) for b in removed]
-        # At once, without waiting for the brokers' answers: a broker that is away keeps its log.
+        # The states change at once, without waiting for responses: a broker that is down keeps its
+        # log.
         for state in (
             _S.OFFLINE,
             _S.DELETION_STARTED,
@@ -370,7 +380,7 @@ class Reassignments:
             await self._replicas.handle_state_changes(replicas, state)
 
     async def _forget(self, partition: TopicPartition, done: ReplicaAssignment) -> None:
-        """It moves no more; a command that asked for just this is carried out
+        """End the reassignment and remove its command
         (removePartitionFromReassigningPartitions)."""
         if partition not in self._context.being_reassigned:
             raise IllegalState(f"{partition} is not being reassigned")
@@ -385,9 +395,10 @@ class Reassignments:
     async def _maybe_remove_from_command(
         self, remove: Callable[[TopicPartition, tuple[int, ...]], bool]
     ) -> None:
-        """If there is a command znode it is rewritten without these, or deleted when nothing is
-        left; then it is looked for again (maybeRemoveFromZkReassignment). From 1.1 to 2.3 it is not
-        read, before 1.1 it is read without a look whether it is there."""
+        """Rewrite the command znode without the selected moves, or delete it when none is left;
+        then look for a new command (maybeRemoveFromZkReassignment). From 1.1 to 2.3 the znode is
+        not read first. Before 1.1 it is read without checking that it exists.
+        """
         if not self._reads_command:
             commanded = self._commanded
         elif self._subscribes or await self._zk_client.path_exists(paths.REASSIGN_PARTITIONS):
@@ -401,7 +412,7 @@ class Reassignments:
             await self._zk_client.set_or_create_partition_reassignment(left, version)
         else:
             await self._zk_client.delete_partition_reassignment(version)
-            # The look's `exists` sets the watch again: without it the next command goes unseen.
-            # ZkClient does that by itself.
+            # The `exists` of that check sets the watch again; without it the next command is not
+            # noticed. ZkClient sets it by itself.
             if not self._subscribes:
                 self._look_again()

@@ -1,5 +1,4 @@
-"""When leadership drifts from the preferred replicas: the test behind the automatic rebalance.
-Plain function.
+"""Which partitions the automatic rebalance moves back to their preferred leaders. Plain function.
 
 Source: controller/KafkaController.scala@2.6.3 checkAndTriggerAutoLeaderRebalance; spec §6.12.
 """
@@ -13,9 +12,11 @@ from emulator.trace.values import TopicPartition
 def partitions_to_rebalance(
     context: ControllerContext, imbalance_percentage: int, *, only_electable: bool = True
 ) -> list[list[TopicPartition]]:
-    """Per preferred broker: when the share of partitions that it should lead but does not is above
-    the limit, those whose preferred replica is live and in the ISR. One election for each broker;
-    none while a reassignment runs. Topics under deletion do not count."""
+    """One list of partitions for each preferred broker. It is empty unless the share of partitions
+    that the broker should lead but does not exceeds the limit. It has the partitions whose
+    preferred replica is live and in the ISR, and none while a reassignment runs. Topics under
+    deletion do not count.
+    """
     by_preferred: dict[int, list[TopicPartition]] = {}
     for partition, assignment in context.assignments.items():
         if assignment.replicas and partition.topic not in context.topics_to_be_deleted:
@@ -27,6 +28,7 @@ def partitions_to_rebalance(
             for p in partitions
             if p in context.leadership and context.leadership[p].leader_and_isr.leader != broker
         ]
+        # The ratio counts every partition that others lead, even one that cannot move now.
         if len(led_by_others) / len(partitions) <= imbalance_percentage / 100:
             elections.append([])
             continue
@@ -37,7 +39,8 @@ def partitions_to_rebalance(
                 if not context.being_reassigned
                 and p.topic in context.all_topics
                 and broker in context.live
-                # KAFKA-9866, 2.6: not if its log directory is offline, or it is not in the ISR.
+                # KAFKA-9866, 2.6: not if the log directory is offline or the broker is not in the
+                # ISR.
                 and (
                     not only_electable
                     or (

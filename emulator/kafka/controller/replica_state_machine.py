@@ -1,4 +1,4 @@
-"""Replicas' states, and the removal of replicas from the ISR when their broker is gone.
+"""The states of replicas, and the removal of replicas from the ISR when their broker is gone.
 
 Source: controller/ReplicaStateMachine.scala@2.6.3; spec §6.8.
 """
@@ -43,11 +43,11 @@ VALID_PREVIOUS = {
 
 
 def isr_without(state: LeaderAndIsr, replica: int, *, keep_last: bool = True) -> LeaderAndIsr:
-    """The state once `replica` is gone: no leader if it led, a one-member ISR is kept as it is,
-    epoch + 1."""
+    """The state after `replica` went offline: no leader if it led, leader epoch + 1. A single ISR
+    member stays."""
     leader = NO_LEADER if state.leader == replica else state.leader
-    # The last member stays although it is gone: with an empty ISR nobody could ever be elected
-    # cleanly again.
+    # The last member stays although it is gone: with an empty ISR no clean election would be
+    # possible any more.
     stays = keep_last and len(state.isr) == 1
     isr = state.isr if stays else tuple(b for b in state.isr if b != replica)
     return LeaderAndIsr(leader, state.leader_epoch + 1, isr, state.zk_version)
@@ -78,23 +78,22 @@ class ReplicaStateMachine:
 
     @property
     def _keeps_last(self) -> bool:
-        """Before 1.1 the last member stays only where unclean elections are forbidden
-        (KAFKA-5642)."""
+        """Before 1.1 the last member stays only if unclean elections are forbidden (KAFKA-5642)."""
         unclean = self._host.config.unclean_leader_election_enable
         return LAST_ISR_MEMBER_STAYS in self._host.guards or not unclean
 
     async def startup(self) -> None:
-        """Live replicas go online, then the others offline (KAFKA-3143)."""
+        """Bring live replicas online, then take the others offline (KAFKA-3143)."""
         online, offline = self._context.online_and_offline_replicas()
         for replica in online:
             self._context.replica_states[replica] = _S.ONLINE
         for replica in offline:
-            # Should its topic be under deletion (initializeReplicaState): from here a replica can
-            # go online or offline, but not be deleted.
+            # initializeReplicaState: in case the topic is under deletion. From this state a replica
+            # can go online or offline but cannot be deleted.
             self._context.replica_states[replica] = _S.DELETION_INELIGIBLE
         await self.handle_state_changes(online, _S.ONLINE)
-        # This runs before the partitions' machine: a partition whose leader died with the old
-        # controller has its leader epoch raised twice, to leader -1 and to the new one.
+        # This precedes the partition state machine: if the leader died with the old controller, the
+        # leader epoch rises twice, for leader -1 and for the new leader.
         if OFFLINE_REPLICAS_AT_FAILOVER in self._host.guards:
             await self.handle_state_changes(offline, _S.OFFLINE)
 
@@ -107,12 +106,12 @@ class ReplicaStateMachine:
     async def handle_state_changes(
         self, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
-        """Move replicas to `target`, grouped by broker, and send what that calls for in one
+        """Move replicas to `target`, grouped by broker, and send the resulting requests in one
         batch; invalid transitions are skipped."""
         if not replicas:
             return
         try:
-            # As with partitions, what a failed transition has left in the batch stays there.
+            # As with partitions, a failed transition leaves its requests in the batch.
             self._batch.new_batch()
             groups: dict[int, list[PartitionAndReplica]] = {}
             for replica in replicas:
@@ -130,28 +129,31 @@ class ReplicaStateMachine:
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState
     ) -> None:
-        """One broker's replicas (doHandleStateChanges)."""
+        """Change the states of one broker's replicas (doHandleStateChanges)."""
         context, batch = self._context, self._batch
         for replica in replicas:
             partition = replica.partition
             state = context.leadership.get(partition)
             if target is _S.NEW and self._host.profile.zookeeper_client == "zkclient":
-                # Up to 1.0 a new replica is sent what ZooKeeper has. After a raised leader epoch
-                # the cache is behind that until 2.4 (getLeaderIsrAndEpochForPartition).
+                # Up to 1.0 a new replica gets the state from ZooKeeper
+                # (getLeaderIsrAndEpochForPartition). Until 2.4 the cache lags behind it after a
+                # raised leader epoch.
                 read = await self._zk_client.get_topic_partition_states([partition])
                 state = read.get(partition)
             if target is _S.NEW:
-                # A new replica gets LeaderAndIsr at once if the partition has a leader; in a new
-                # partition it waits until that comes online.
+                # A new replica gets LeaderAndIsr at once if the partition has a leader. In a new
+                # partition it waits until the partition comes online.
                 if state is not None:
                     if state.leader_and_isr.leader == broker:
+                        # A leader cannot be a new replica of its own partition: Kafka fails this
+                        # replica's change.
                         continue
                     self._add_leader_and_isr([broker], partition, state, is_new=True)
             elif target is _S.ONLINE:
                 assignment = context.assignment(partition)
                 if context.replica_state(replica) is not _S.NEW:
-                    # From the cache: it may be behind ZooKeeper. A leader that has this epoch
-                    # already ignores it, so an old version does no harm there (H12).
+                    # The cached state may be behind ZooKeeper. A leader that already has this epoch
+                    # ignores the request, so an old ISR version does no harm (H12).
                     if state is not None:
                         self._add_leader_and_isr([broker], partition, state, is_new=False)
                 elif broker not in assignment.replicas:
@@ -163,29 +165,32 @@ class ReplicaStateMachine:
             elif target is _S.DELETION_STARTED:
                 batch.add_stop_replica([broker], partition, delete=True)
             elif target is _S.NON_EXISTENT:
-                # Deleted: it leaves the assignment.
+                # A deleted replica leaves the assignment.
                 context.assignments[partition] = without(context.assignment(partition), broker)
             self._move(replica, target)
 
     async def _take_offline(self, broker: int, replicas: Sequence[PartitionAndReplica]) -> None:
-        """Stop them, take them out of the ISR, tell the others."""
+        """Stop the replicas, remove them from the ISR, send the new state to the other replicas."""
         context = self._context
         for replica in replicas:
-            # Added before the ISR removal raises the leader epoch: from 2.6 to 3.4 a broker ignores
-            # such a StopReplica, for its epoch is not newer than the broker's (spec §6.11).
+            # The StopReplica is added before the ISR removal raises the leader epoch. From 2.6 to
+            # 3.4 a broker ignores it because its epoch is not greater than the broker's (spec
+            # §6.11).
             self._batch.add_stop_replica([broker], replica.partition, delete=False)
-        # removeReplicasFromIsr: a write that met another version is tried again at once.
+        # removeReplicasFromIsr: a write that fails with BADVERSION is repeated at once.
         updated: dict[TopicPartition, LeaderIsrAndControllerEpoch] = {}
         left = [r.partition for r in replicas if r.partition in context.leadership]
         while left:
             finished, left = await self._do_remove_replicas_from_isr(broker, left)
             updated.update(finished)
         for partition, state in updated.items():
-            # Nobody needs a new leader or ISR of a topic that is to be deleted.
+            # For a topic under deletion no replica needs the new leader or ISR.
             if partition.topic not in context.topics_to_be_deleted:
                 others = [b for b in context.replicas(partition) if b != broker]
                 self._add_leader_and_isr(others, partition, state, is_new=False)
             self._move(PartitionAndReplica(partition, broker), _S.OFFLINE)
+        # Without leadership information there is no ISR to change: brokers only get an
+        # UpdateMetadata.
         for replica in replicas:
             if replica.partition not in context.leadership:
                 self._batch.add_update_metadata(context.live_or_shutting_down, [replica.partition])
@@ -216,7 +221,7 @@ class ReplicaStateMachine:
     async def _do_remove_replicas_from_isr(
         self, broker: int, partitions: Sequence[TopicPartition]
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
-        """Read, decide, write."""
+        """Read the states, remove the replica from each ISR, write."""
         states = (await read_states(self._zk_client, partitions, self._context.epoch)).states
         writes = {
             p: isr_without(s, broker, keep_last=self._keeps_last)
@@ -230,8 +235,8 @@ class ReplicaStateMachine:
         )
         if writes:
             await self._host.kernel.checkpoint("left_isr")
-        # Where the replica is absent already nothing is written, but the cache entry gets this
-        # controller's epoch as the deciding one.
+        # Where the replica is not in the ISR nothing is written, but the cached state gets this
+        # controller's epoch.
         finished = {p: s for p, s in states.items() if p not in writes}
         finished |= {p: r for p, r in written.finished.items() if isinstance(r, LeaderAndIsr)}
         updated = {}

@@ -1,9 +1,9 @@
-"""Control requests of one transition, gathered per broker and sent together.
+"""Control requests of one transition, collected per broker and sent together.
 
-A LeaderAndIsr for a partition also puts it into UpdateMetadata for everybody. Entries are taken
-from the cache when they are added. Sending order: LeaderAndIsr, UpdateMetadata, StopReplica.
-Source: controller/ControllerChannelManager.scala@2.6.3 AbstractControllerBrokerRequestBatch; spec
-§6.9.
+A LeaderAndIsr for a partition also adds it to the UpdateMetadata for all brokers. Entries are made
+from the cache when they are added. Requests are sent in the order LeaderAndIsr, UpdateMetadata,
+StopReplica. Source: controller/ControllerChannelManager.scala@2.6.3
+AbstractControllerBrokerRequestBatch; spec §6.9.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class ControllerBrokerRequestBatch:
         self._stop_replica: dict[int, list[StopReplicaPartition]] = {}
 
     def new_batch(self) -> None:
-        """A batch must start empty; IllegalState names what the last one has left."""
+        """Start a batch, which must be empty; IllegalState lists the requests left in it."""
         for left, name in (
             (self._leader_and_isr, "LeaderAndIsr"),
             (self._stop_replica, "StopReplica"),
@@ -77,7 +77,7 @@ class ControllerBrokerRequestBatch:
                 raise IllegalState(f"the batch is not empty: {name} to {sorted(left)} was not sent")
 
     def clear(self) -> None:
-        """Drop what was gathered."""
+        """Drop all collected requests."""
         self._leader_and_isr.clear()
         self._update_metadata.clear()
         self._update_metadata_brokers.clear()
@@ -92,9 +92,9 @@ class ControllerBrokerRequestBatch:
         *,
         is_new: bool,
     ) -> None:
-        """A later entry for the same broker and partition replaces the earlier; `is_new` is
-        sticky."""
-        # Made now: what the cache learns before the batch is sent is not in it.
+        """Add a partition; a later entry for the same broker and partition replaces the earlier
+        one. `is_new` is sticky."""
+        # The entry is made now: later changes of the cache are not in it.
         entry = _entry(partition, state, assignment)
         for broker in brokers:
             if broker >= 0:
@@ -102,17 +102,18 @@ class ControllerBrokerRequestBatch:
                 before = entries.get(partition)
                 already_new = before is not None and before.is_new
                 entries[partition] = msgspec.structs.replace(entry, is_new=is_new or already_new)
-        # Who leads concerns every broker, for it answers clients; who follows only the replicas.
+        # All brokers need the leader, for clients' metadata requests; only the replicas get
+        # LeaderAndIsr.
         self.add_update_metadata(self._context.live_or_shutting_down, [partition])
 
     def add_stop_replica(
         self, brokers: Iterable[int], partition: TopicPartition, *, delete: bool
     ) -> None:
-        """The leader epoch is that of the cache now, or -2 for a topic that is to be deleted (none
-        before 2.6)."""
+        """Add a StopReplica. Its leader epoch is the cached one, or -2 for a topic under deletion
+        (none before 2.6)."""
         cached = self._context.leadership.get(partition)
-        # The epoch of now, not that of the transition: a broker obeys only a greater one than its
-        # own, unless the replica is deleted (spec §4.4).
+        # The epoch is the cached one at this moment, not that of the transition. A broker acts only
+        # on an epoch greater than its own, unless the replica is deleted (spec §4.4).
         epoch = cached.leader_and_isr.leader_epoch if cached else UNKNOWN_LEADER_EPOCH
         if partition.topic in self._context.topics_to_be_deleted:
             epoch = EPOCH_DURING_DELETE
@@ -126,8 +127,10 @@ class ControllerBrokerRequestBatch:
     def add_update_metadata(
         self, brokers: Iterable[int], partitions: Iterable[TopicPartition]
     ) -> None:
-        """Partitions without leadership information are left out. Up to 2.1 none means all; up to
-        1.1 all partitions that are to be deleted go with the others."""
+        """Add partitions to UpdateMetadata; those without leadership information are left out. Up
+        to 2.1 an empty list means all partitions. Up to 1.1 all partitions under deletion are
+        always added.
+        """
         self._update_metadata_brokers.update(dict.fromkeys(b for b in brokers if b >= 0))
         included = dict.fromkeys(partitions)
         if not included and not self._none_means_none:
@@ -144,7 +147,7 @@ class ControllerBrokerRequestBatch:
                 entry = _entry(partition, state, assignment)
                 if partition.topic in self._context.topics_to_be_deleted:
                     # LeaderAndIsr.scala duringDelete: epoch and version are those of a new state.
-                    # EpochDuringDelete is for StopReplica alone.
+                    # EpochDuringDelete is only for StopReplica.
                     entry = msgspec.structs.replace(
                         entry,
                         leader=LEADER_DURING_DELETE,
@@ -159,10 +162,11 @@ class ControllerBrokerRequestBatch:
                 )
 
     async def send(self, controller_epoch: int) -> None:
-        """To brokers registered now; others are dropped (sendRequestsToBrokers)."""
-        # Queued in this order, LeaderAndIsr before UpdateMetadata before StopReplica, and so sent
-        # to each broker: a leader knows that it leads before clients are sent to it. Between two
-        # brokers there is no order: a third may name a leader that has not heard of it yet.
+        """Queue the requests for registered brokers; requests to others are dropped
+        (sendRequestsToBrokers)."""
+        # Each broker gets LeaderAndIsr before UpdateMetadata before StopReplica: a leader knows its
+        # role before clients are directed to it. There is no order between brokers: another broker
+        # may name a leader that has not received its LeaderAndIsr yet.
         context, sender = self._context, self._host.broker
         brokers = [where for where, _ in context.live_brokers.values()]
         try:
@@ -177,6 +181,7 @@ class ControllerBrokerRequestBatch:
                     controller_epoch,
                     context.live_brokers[broker][1],
                     tuple(entries.values()),
+                    # Only the leaders' endpoints: a follower needs them to fetch.
                     tuple(b for b in brokers if b.broker in leaders),
                 )
                 await self._channels.send_request(
@@ -201,7 +206,8 @@ class ControllerBrokerRequestBatch:
                     answered = partial(self._stop_replica_answered, broker, group)
                     await self._channels.send_request(broker, stop, answered)
         finally:
-            # Also when a send fails; what a failed transition leaves was never sent (KAFKA-12315).
+            # Emptied even if a send fails. What a failed transition leaves behind never reached
+            # this method (KAFKA-12315).
             self.clear()
 
     def _stop_replica_answered(
@@ -210,7 +216,8 @@ class ControllerBrokerRequestBatch:
         stopped: tuple[StopReplicaPartition, ...],
         response: StopReplicaResponse,
     ) -> None:
-        """Only what was to be deleted, of topics whose deletion has begun, is of interest."""
+        """Pass on the responses for replicas to be deleted, of topics whose deletion has
+        started."""
         deleting = {
             p.partition
             for p in stopped
@@ -224,21 +231,21 @@ class ControllerBrokerRequestBatch:
 def stop_replica_groups(
     strategy: StopReplicas, stops: Sequence[StopReplicaPartition]
 ) -> list[tuple[StopReplicaPartition, ...]]:
-    """The partitions of each StopReplica to one broker, in the order of sending."""
+    """The partitions of each StopReplica to one broker, in sending order."""
     each: list[tuple[StopReplicaPartition, ...]] = [(stop,) for stop in stops]
     if strategy == "each-alone":
         return each
     if strategy == "empty-then-each":
-        # Every replica has a callback, so none can be grouped; the group is sent all the same.
+        # Every replica has a callback, so none is grouped; the empty group is sent all the same.
         return [(), *each]
     deleted = tuple(stop for stop in stops if stop.delete)
     remaining = tuple(stop for stop in stops if not stop.delete)
     if strategy == "kept-together":
-        # Here too the group is sent if nothing is in it.
+        # The group is sent even if it is empty.
         return [remaining, *((stop,) for stop in deleted)]
     if strategy == "by-deletion":
         return [group for group in (deleted, remaining) if group]
-    # A later entry of a partition replaces the earlier; the delete flag is sticky.
+    # A later entry of a partition replaces the earlier one; the delete flag is sticky.
     together: dict[TopicPartition, StopReplicaPartition] = {}
     for stop in stops:
         before = together.get(stop.partition)

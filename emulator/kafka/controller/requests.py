@@ -1,9 +1,9 @@
-"""What brokers and clients ask of a controller: each request is an event of its queue.
+"""Requests of brokers and clients to the controller: each becomes an event in its queue.
 
-Called on a request handler's thread; the work is done when the event's turn comes, on the
-controller's, and only if this broker is the controller then. Owns who gets an answer, and what it
-says when the event never gets its turn. Source: controller/KafkaController.scala@2.6.3 (the methods
-that KafkaApis calls); spec §6.11-§6.13, §7.4.
+A request handler thread calls these methods. The controller-event-thread does the work when the
+event's turn comes, if this broker is the controller then. Owns the responses, including those to
+dropped events. Source: controller/KafkaController.scala@2.6.3 (the methods that KafkaApis calls);
+spec §6.11-§6.13, §7.4.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zk.errors import ControllerMoved, ZooKeeperError
 
 
 class ControllerRequests:
-    """The requests of one broker's controller."""
+    """The requests to one broker's controller."""
 
     def __init__(
         self,
@@ -49,11 +49,11 @@ class ControllerRequests:
 
     @property
     def is_active(self) -> bool:
-        """This broker is the controller, as far as it knows."""
+        """Whether this broker is the controller, as far as it knows."""
         return self._is_active()
 
     def is_topic_queued_for_deletion(self, topic: str) -> bool:
-        """Read by a handler thread, between two of the controller's steps."""
+        """Read by a request handler thread without a lock, between two steps of the controller."""
         return topic in self._parts.context.topics_to_be_deleted
 
     def controlled_shutdown(
@@ -61,7 +61,7 @@ class ControllerRequests:
         request: ControlledShutdownRequest,
         respond: Callable[[ControlledShutdownResponse], None],
     ) -> None:
-        """A broker is about to stop."""
+        """Process ControlledShutdown."""
         not_controller = ControlledShutdownResponse(Errors.STALE_CONTROLLER_EPOCH)
 
         async def process() -> None:
@@ -73,8 +73,8 @@ class ControllerRequests:
                 respond(ControlledShutdownResponse(Errors.NONE, left))
             except KafkaError as failed:
                 respond(ControlledShutdownResponse(failed.error))
-            # Whatever is thrown is the answer (Try): that a newer controller exists, too, so this
-            # one resigns only when it hears of it by its watch.
+            # Any exception becomes the response (Try), even ControllerMoved: this controller
+            # resigns only when its watch fires.
             except ControllerMoved:
                 respond(not_controller)
             except (ZooKeeperError, ControllerFailure) as error:
@@ -87,8 +87,8 @@ class ControllerRequests:
     def alter_isrs(
         self, request: AlterIsrRequest, respond: Callable[[AlterIsrResponse], None]
     ) -> None:
-        """A leader proposes ISRs. When the event is dropped there is no answer: `preempt` of
-        AlterIsrReceived does nothing, and the leader waits until its request times out."""
+        """Process AlterIsr. A dropped event gets no response: `preempt` of AlterIsrReceived does
+        nothing, and the leader waits until its request times out."""
 
         async def process() -> None:
             if self.is_active:
@@ -104,7 +104,7 @@ class ControllerRequests:
         election_type: ElectionType,
         done: Callable[[ElectionResults], Awaitable[None]],
     ) -> None:
-        """ElectLeaders through the API."""
+        """Process ElectLeaders."""
         refused = ElectionResults({}, dict.fromkeys(partitions, Errors.NOT_CONTROLLER))
 
         async def process() -> None:
@@ -117,7 +117,8 @@ class ControllerRequests:
             await done(refused)
 
         def preempted() -> None:
-            # Who drops the events cannot wait, `done` may: a task under that thread's name.
+            # The thread that drops events must not block, but `done` may: it runs in a task with
+            # the name of the session expiry thread.
             self._host.spawn("zk-session-expiry-handler0", refuse())
 
         self._events.put(ControllerEvent("ReplicaLeaderElection", process, preempted))
@@ -127,8 +128,7 @@ class ControllerRequests:
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         done: Callable[[dict[TopicPartition, Errors]], None],
     ) -> None:
-        """AlterPartitionReassignments through the API. In 2.6 there is no answer when the event is
-        dropped."""
+        """Process AlterPartitionReassignments. In 2.6 a dropped event gets no response."""
 
         async def process() -> None:
             if self.is_active:
@@ -143,7 +143,8 @@ class ControllerRequests:
         partitions: tuple[TopicPartition, ...] | None,
         done: Callable[[tuple[Reassignment, ...] | Errors], None],
     ) -> None:
-        """ListPartitionReassignments: what of these (None: of all) is under way."""
+        """Process ListPartitionReassignments: the reassignments in progress among these partitions
+        (None: among all)."""
 
         async def process() -> None:
             if self.is_active:

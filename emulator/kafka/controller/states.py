@@ -1,4 +1,4 @@
-"""State znodes as both state machines read them: found, missing, or failed, partition by partition.
+"""Reads state znodes for both state machines; each partition is read, missing or failed.
 
 Source: controller/PartitionStateMachine.scala@2.6.3 doElectLeaderForPartitions,
 controller/ReplicaStateMachine.scala@2.6.3 getTopicPartitionStatesFromZk; spec §2.5.
@@ -17,7 +17,7 @@ from zk.errors import Code, ZooKeeperError
 
 
 class StatesRead(NamedTuple):
-    """`missing` have no znode, or an unreadable one."""
+    """The result of a read; `missing` partitions have no znode, or an unreadable one."""
 
     states: dict[TopicPartition, LeaderAndIsr]
     missing: list[TopicPartition]
@@ -27,8 +27,8 @@ class StatesRead(NamedTuple):
 async def read_states(
     zk_client: KafkaZkClient, partitions: Sequence[TopicPartition], epoch: int
 ) -> StatesRead:
-    """One pipelined read. What a controller newer than `epoch` wrote is given up on; an error of
-    the whole read is every partition's."""
+    """Read all states in one pipeline. A state written by a controller newer than `epoch` is an
+    error. An error of the whole read applies to every partition."""
     read = StatesRead({}, [], {})
     try:
         replies = await zk_client.get_topic_partition_states_raw(partitions)
@@ -43,8 +43,8 @@ async def read_states(
         if state is None:
             read.missing.append(partition)
         elif state.controller_epoch > epoch:
-            # Before 2.1 this and the version are all that keeps a replaced controller from
-            # overwriting its successor's decisions (H6).
+            # Before 2.1 only this check and the version keep a replaced controller from overwriting
+            # its successor's decisions (H6).
             read.failed[partition] = StateChangeFailed(
                 f"{partition} was written by a controller of epoch {state.controller_epoch}"
             )

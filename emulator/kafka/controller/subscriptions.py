@@ -1,6 +1,6 @@
-"""What a new controller listens to, with ZkClient (<= 1.0): each listener with its own reads.
+"""How a new controller subscribes with ZkClient (up to 1.0): each listener makes its own reads.
 
-Left-over notifications of ISR changes stay until the next one comes (H10). Sources:
+Left-over notifications of ISR changes stay until the next one is created (H10). Sources:
 controller/KafkaController.scala@1.0.2 and @0.8.2.2 onControllerFailover; spec §2.12.
 """
 
@@ -18,15 +18,15 @@ from zk.client.kafka_zk_client import KafkaZkClient
 
 
 class EarlyCommands(NamedTuple):
-    """What the command znodes said when the context was read; None: they were not read then."""
+    """The content of the command znodes when the context was read; None: not read at that time."""
 
     elections: list[TopicPartition] | None
     moves: dict[TopicPartition, tuple[int, ...]] | None
 
 
 async def commands_read_early(zk_client: KafkaZkClient, profile: Profile) -> EarlyCommands:
-    """Up to 2.3 the command of reassignment is read with the context; up to 0.10 that of preferred
-    elections before it."""
+    """Up to 2.3 the reassignment command is read with the context; up to 0.10 the command of
+    preferred elections is read before it."""
     if COMMAND_READ_AFTER_START_UP in profile.guards:
         return EarlyCommands(None, None)
     elections = None
@@ -42,9 +42,10 @@ async def subscribe(
     reassignments: NodeChangeHandler,
     epoch_zk_version: int,
 ) -> None:
-    """In the order of the sources; events of log directories are purged unread."""
-    # Watches of children come with a list that nobody looks at: what was there before is in the
-    # context, which is read after this.
+    """Subscribe in the order of the sources; notifications of log directories are deleted
+    unread."""
+    # A child watch comes with a list of children that is not used: the context is read afterwards
+    # and includes them.
     by_path = {handler.path: handler for handler in children}
     if paths.LOG_DIR_EVENT_NOTIFICATION in by_path:
         left = await zk_client.get_all_log_dir_event_notifications()

@@ -1,7 +1,7 @@
-"""Deleting topics: replicas are stopped and deleted at every broker, then the znodes go.
+"""Deleting topics: brokers delete all replicas, then the controller deletes the znodes.
 
-Owns which topics are queued, and which cannot be deleted now. Nothing is deleted in ZooKeeper
-before every replica has answered. Source: controller/TopicDeletionManager.scala@2.6.3; spec §6.14.
+Owns which topics are queued and which cannot be deleted now. No znode is deleted before every
+replica has responded. Source: controller/TopicDeletionManager.scala@2.6.3; spec §6.14.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _S = ReplicaState
 
 
 class TopicDeletionManager:
-    """What is to be deleted, and how far it is."""
+    """The topics to be deleted, and the progress of each."""
 
     def __init__(self, parts: ControllerParts) -> None:
         self._parts = parts
@@ -34,7 +34,8 @@ class TopicDeletionManager:
         return self._parts.host.config.delete_topic_enable
 
     async def init(self, topics: Sequence[str], ineligible: Iterable[str]) -> None:
-        """At fail-over: what the znodes say; where deletion is disabled the markers go."""
+        """At fail-over: take over the queued topics; if deletion is disabled, delete the
+        markers."""
         if not self._enabled:
             for topic in topics:
                 version = self._context.epoch_zk_version
@@ -44,18 +45,17 @@ class TopicDeletionManager:
         self.mark_ineligible(ineligible)
 
     def mark_ineligible(self, topics: Iterable[str]) -> None:
-        """Something stands in the way of deleting these, if they are queued
-        (markTopicIneligibleForDeletion)."""
+        """Delay the deletion of those topics that are queued (markTopicIneligibleForDeletion)."""
         queued = [t for t in topics if t in self._context.topics_to_be_deleted]
         self._context.topics_ineligible_for_deletion.update(dict.fromkeys(queued))
 
     async def enqueue(self, topics: Iterable[str]) -> None:
-        """New deletions, and a look at all of them."""
+        """Queue topics, then continue all deletions."""
         self._context.topics_to_be_deleted.update(dict.fromkeys(topics))
         await self.resume()
 
     async def resume_for(self, topics: Iterable[str]) -> None:
-        """Something that stood in the way is over (resumeDeletionForTopics)."""
+        """An obstacle is gone: continue the deletion of these topics (resumeDeletionForTopics)."""
         again = [t for t in topics if t in self._context.topics_to_be_deleted]
         for topic in again:
             self._context.topics_ineligible_for_deletion.pop(topic, None)
@@ -63,7 +63,7 @@ class TopicDeletionManager:
             await self.resume()
 
     async def fail(self, replicas: Sequence[PartitionAndReplica]) -> None:
-        """A broker with replicas of a topic under deletion is gone (failReplicaDeletion)."""
+        """A broker with replicas of a topic under deletion failed (failReplicaDeletion)."""
         failed = [r for r in replicas if r.partition.topic in self._context.topics_to_be_deleted]
         if not failed:
             return
@@ -72,7 +72,8 @@ class TopicDeletionManager:
         await self.resume()
 
     async def completed(self, broker: int, response: StopReplicaResponse) -> None:
-        """A broker has answered the request that deletes (TopicDeletionStopReplicaResponse)."""
+        """A broker has responded to a StopReplica that deletes
+        (TopicDeletionStopReplicaResponseReceived)."""
         whole = response.error is not Errors.NONE
         failed = [
             PartitionAndReplica(p, broker)
@@ -88,7 +89,7 @@ class TopicDeletionManager:
             await self.resume()
 
     async def resume(self) -> None:
-        """Go on with every topic as far as it can be gone on with (resumeDeletions)."""
+        """Continue every deletion as far as possible (resumeDeletions)."""
         context = self._context
         retry: list[PartitionAndReplica] = []
         eligible = []
@@ -97,8 +98,7 @@ class TopicDeletionManager:
                 await self._complete(topic)
             elif not context.any_replica_in(topic, _S.DELETION_STARTED):
                 retry += context.replicas_in(topic, _S.DELETION_INELIGIBLE)
-            # A deletion is under way as long as a broker has not answered: one that failed is
-            # begun again.
+            # A deletion is in progress until every broker has responded; a failed one starts again.
             if (
                 topic in context.topics_to_be_deleted
                 and not context.any_replica_in(topic, _S.DELETION_STARTED)
@@ -110,15 +110,16 @@ class TopicDeletionManager:
             await self._delete(eligible)
 
     async def _delete(self, topics: Sequence[str]) -> None:
-        """onTopicDeletion, onPartitionDeletion: partitions go, every broker hears that there is no
-        leader any more, the replicas are stopped and then deleted."""
+        """Delete partitions: remove them from the state machine, send every broker metadata without
+        a leader, then stop and delete the replicas (onTopicDeletion, onPartitionDeletion)."""
         context = self._context
         fresh = [t for t in topics if t not in context.topics_with_deletion_started]
         partitions = [p for p in context.assignments if p.topic in fresh]
         await self._partitions.handle_state_changes(partitions, PartitionState.OFFLINE)
         await self._partitions.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(dict.fromkeys(fresh))
-        # Leader -2 takes them out of the metadata caches: clients stop before the logs go.
+        # Leader -2 removes the partitions from the metadata caches: clients stop before the logs
+        # are deleted.
         await self._parts.send_update_metadata(
             context.live_or_shutting_down, [p for p in context.assignments if p.topic in topics]
         )
@@ -126,20 +127,20 @@ class TopicDeletionManager:
         alive = [r for r in replicas if context.is_replica_online(r.replica, r.partition)]
         dead = [r for r in replicas if r not in alive]
         started = [r for r in alive if context.replica_state(r) is not _S.DELETION_SUCCESSFUL]
-        # One dead replica makes the whole topic ineligible; the others are deleted all the same.
-        # Offline first: a replica stops, and leaves the ISR, before its log goes.
+        # One dead replica makes the whole topic ineligible; the live ones are deleted all the same.
+        # They go offline first: a replica stops and leaves the ISR before its log is deleted.
         await self._replicas.handle_state_changes(dead, _S.DELETION_INELIGIBLE)
         await self._replicas.handle_state_changes(started, _S.OFFLINE)
         await self._replicas.handle_state_changes(started, _S.DELETION_STARTED)
         self.mark_ineligible(dict.fromkeys(r.partition.topic for r in dead))
 
     async def _complete(self, topic: str) -> None:
-        """Every replica is deleted: the znodes go (completeDeleteTopic)."""
+        """All replicas are deleted: delete the znodes (completeDeleteTopic)."""
         context, version = self._context, self._context.epoch_zk_version
         self._zk_client.client.unregister_change_handler(paths.topic(topic))
         deleted = context.replicas_in(topic, _S.DELETION_SUCCESSFUL)
         await self._replicas.handle_state_changes(deleted, _S.NON_EXISTENT)
-        # The marker last: a controller that fails over meanwhile begins the deletion again.
+        # The marker last: a new controller that takes over before that starts the deletion again.
         await self._zk_client.delete_recursive(paths.topic(topic), version)
         await self._zk_client.delete_paths([paths.config_entity("topics", topic)], version)
         await self._zk_client.delete_topic_deletion(topic, version)

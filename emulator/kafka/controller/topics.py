@@ -1,7 +1,7 @@
-"""Topics that come, grow and go: the controller's reaction to their znodes.
+"""Topics that are created, extended and deleted: the controller's reaction to their znodes.
 
-Owns the watches on topic znodes. Source: controller/KafkaController.scala@2.6.3
-processTopicChange, processPartitionModifications, processTopicDeletion, onNewPartitionCreation.
+Owns the watches on topic znodes. Source: controller/KafkaController.scala@2.6.3 processTopicChange,
+processPartitionModifications, processTopicDeletion, onNewPartitionCreation.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from zk.scala.murmur import topic_and_partition_hash
 
 
 class Topics:
-    """What the active controller does about topics."""
+    """How the active controller handles topic changes."""
 
     def __init__(self, parts: ControllerParts, deletions: TopicDeletionManager) -> None:
         self._parts, self._deletions = parts, deletions
@@ -30,7 +30,7 @@ class Topics:
         self._watched: dict[str, None] = {}
 
     def watch(self, topics: Iterable[str]) -> None:
-        """Register a handler for each; the next read of its znode sets the watch."""
+        """Register a handler for each topic; the next read of its znode sets the watch."""
         for topic in topics:
             process = partial(self.on_modification, topic)
             modified = partial(self._parts.put_if_active, "PartitionModifications", process)
@@ -44,8 +44,8 @@ class Topics:
         self._watched.clear()
 
     async def on_change(self, listed: Sequence[str] | None = None) -> None:
-        """New topics get their partitions; topics that are gone are forgotten. `listed` came with
-        the event."""
+        """Create the partitions of new topics and forget deleted topics. `listed` came with the
+        event."""
         topics = listed
         if topics is None:
             topics = await self._zk_client.get_all_topics(register_watch=True)
@@ -53,11 +53,12 @@ class Topics:
         removed = [t for t in self._context.all_topics if t not in topics]
         self._context.all_topics = dict.fromkeys(topics)
         if not self._subscribes:
-            # The read sets the watch that the handler calls for.
+            # The read of the assignments below sets the watch.
             self.watch(new)
         added = await self._zk_client.get_full_replica_assignment_for_topics(new)
         if self._subscribes:
-            # ZkClient reads first: partitions that are added in between come with no event.
+            # ZkClient reads first and subscribes afterwards: partitions added in between cause no
+            # event.
             await self.subscribe(new)
         for topic in removed:
             self._context.remove_topic(topic)
@@ -66,16 +67,18 @@ class Topics:
             await self._on_new_partition_creation(list(added))
 
     async def subscribe(self, topics: Iterable[str]) -> None:
-        """registerPartitionModificationsListener: each with an `exists`."""
+        """Subscribe to each topic with an `exists` (registerPartitionModificationsListener)."""
         self.watch(topics)
         for topic in topics:
             await self._zk_client.path_exists(paths.topic(topic))
 
     async def on_modification(self, topic: str) -> None:
-        """A topic's znode changed: partitions that were not there before are created; those of a
-        topic under deletion are taken back."""
+        """A topic's znode changed: create new partitions. New partitions of a topic under deletion
+        are removed from the znode again."""
         context, zk_client = self._context, self._zk_client
         assignments = await zk_client.get_full_replica_assignment_for_topics([topic])
+        # Also true for a partition that lost all its replicas: an empty assignment counts as
+        # unknown.
         added = {p: a for p, a in assignments.items() if not context.replicas(p)}
         if not added:
             return
@@ -83,8 +86,8 @@ class Topics:
             context.assignments.update(added)
             await self._on_new_partition_creation(list(added))
             return
-        # restorePartitionReplicaAssignment: the topic's znode as it was before somebody added
-        # partitions while it is being deleted: those whose znodes exist, as the cache has them.
+        # restorePartitionReplicaAssignment: somebody added partitions during the deletion. The
+        # znode keeps the partitions whose znodes exist, with their cached assignment.
         existing = await zk_client.get_children(paths.topic_partitions(topic))
         remaining = {
             p.partition: context.assignment(p) for p in assignments if str(p.partition) in existing
@@ -93,12 +96,12 @@ class Topics:
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
         if self._subscribes:
-            # ZkClient creates one znode after the other, so the order of the HashMap that they were
-            # read into is seen (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
+            # ZkClient creates one znode after the other, in the order of Kafka's HashMap
+            # (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
             in_order = LIBRARIES[self._parts.host.profile.scala].map_order
             partitions = in_order(partitions, lambda p: topic_and_partition_hash(*p))
-        # A new replica receives nothing while its partition has no leader: the partition's
-        # transition to Online, which creates the state znode, sends LeaderAndIsr to all of them.
+        # A new replica gets no request while its partition has no leader. The partition's
+        # transition to Online creates the state znode and sends LeaderAndIsr to all replicas.
         replicas = self._context.replicas_for_partitions(partitions)
         await self._partitions.handle_state_changes(partitions, PartitionState.NEW)
         await self._replicas.handle_state_changes(replicas, ReplicaState.NEW)
@@ -108,7 +111,7 @@ class Topics:
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
     async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
-        """Markers of deletion: those of topics that do not exist go, the others are queued."""
+        """Process deletion markers: delete those of unknown topics, queue the others."""
         marked = await self._zk_client.get_topic_deletions() if listed is None else listed
         version = self._context.epoch_zk_version
         for topic in [t for t in marked if t not in self._context.all_topics]:
@@ -119,7 +122,7 @@ class Topics:
                 await self._zk_client.delete_topic_deletion(topic, version)
         elif known:
             moving = {p.topic for p in self._context.being_reassigned}
-            # Before it is queued, which has no effect: only topics queued earlier are held back
-            # (2.6.3, read from its bytecode).
+            # This precedes the queueing and thus has no effect: only topics that were already
+            # queued are marked (2.6.3, read from its bytecode).
             self._deletions.mark_ineligible([t for t in known if t in moving])
             await self._deletions.enqueue(known)
