@@ -1,4 +1,4 @@
-"""ZooKeeper as Kafka needs it, twice: a model in virtual time and a real server.
+"""ZooKeeper as Kafka uses it, in two forms: a model in virtual time and a real server.
 
-It knows nothing of the emulator.
+This package does not depend on the emulator.
 """

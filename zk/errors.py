@@ -1,8 +1,8 @@
-"""ZooKeeper's result codes, and the small exception tree above them.
+"""ZooKeeper's result codes, and a small tree of exceptions.
 
-Inside the house a result code is a *domain outcome*: replies carry it, nobody throws it. Exceptions
-exist for what ends a call altogether (the session is gone, the bytes in a znode are not what they
-should be). Source: org.apache.zookeeper.KeeperException.Code, ZooKeeper 3.5.
+A result code is an outcome: responses carry it, nothing raises it. Exceptions are for what ends a
+call altogether (an expired session, a malformed znode). Source:
+org.apache.zookeeper.KeeperException.Code, ZooKeeper 3.5.
 """
 
 from enum import IntEnum
@@ -33,7 +33,7 @@ class Code(IntEnum):
 
 
 class ZooKeeperError(Exception):
-    """Anything that ends a ZooKeeper call; `code` says which of ZooKeeper's results it was."""
+    """An error that ends a ZooKeeper call; `code` is ZooKeeper's result code."""
 
     def __init__(self, code: Code, path: str = "") -> None:
         super().__init__(f"{code.name} for {path}" if path else code.name)
@@ -42,7 +42,7 @@ class ZooKeeperError(Exception):
 
 
 class SessionExpired(ZooKeeperError):
-    """The session ended while a request waited for its connection
+    """The session expired while a request waited for its connection
     (ZooKeeperClientExpiredException)."""
 
     def __init__(self, path: str = "") -> None:
@@ -50,7 +50,7 @@ class SessionExpired(ZooKeeperError):
 
 
 class AuthFailed(ZooKeeperError):
-    """The server refused the credentials (ZooKeeperClientAuthFailedException)."""
+    """The server rejected the credentials (ZooKeeperClientAuthFailedException)."""
 
     def __init__(self, path: str = "") -> None:
         super().__init__(Code.AUTH_FAILED, path)
@@ -62,7 +62,7 @@ class ControllerMoved(Exception):
 
 
 class MalformedZNode(Exception):
-    """A znode holds something else than its format allows; names path and field."""
+    """A znode's data does not have the expected format; names path and field."""
 
     def __init__(self, path: str, field: str, problem: str) -> None:
         super().__init__(f"{path}: {field}: {problem}" if field else f"{path}: {problem}")

@@ -1,7 +1,7 @@
-"""Requests to ZooKeeper, replies, watch events: the words that every world speaks.
+"""Requests to ZooKeeper, responses and watch events, as all worlds use them.
 
-Small frozen structs, no behaviour. Paths are absolute inside the client's chroot. Data is bytes or
-None (ZooKeeper keeps the difference between null and empty). Source: ZooKeeper 3.5 zookeeper.jute.
+Small frozen structs, no behaviour. Paths are absolute within the client's chroot. Data is bytes or
+None (ZooKeeper distinguishes null from empty). Source: ZooKeeper 3.5 zookeeper.jute.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
 
 
 class Create(msgspec.Struct, frozen=True, gc=False, tag="create"):
-    """Create a znode; a sequential one gets ten digits from the parent's counter."""
+    """Create a znode; a sequential name gets ten digits from the parent's counter."""
 
     path: str
     data: bytes | None
@@ -70,7 +70,7 @@ class Exists(msgspec.Struct, frozen=True, gc=False, tag="exists"):
 
 
 class GetData(msgspec.Struct, frozen=True, gc=False, tag="getData"):
-    """Data and Stat; `watch` is set only when the znode exists."""
+    """Data and Stat; `watch` is set only if the znode exists."""
 
     path: str
     watch: bool = False
@@ -84,7 +84,7 @@ class GetChildren(msgspec.Struct, frozen=True, gc=False, tag="getChildren2"):
 
 
 class GetChildrenNames(GetChildren, frozen=True, gc=False, tag="getChildren"):
-    """The names alone, as ZkClient asks for them."""
+    """Only the names, as ZkClient requests them."""
 
 
 class SetData(msgspec.Struct, frozen=True, gc=False, tag="setData"):
@@ -96,14 +96,14 @@ class SetData(msgspec.Struct, frozen=True, gc=False, tag="setData"):
 
 
 class Check(msgspec.Struct, frozen=True, gc=False, tag="check"):
-    """Inside a multi: succeed only if the data version is `version` (-1: the znode exists)."""
+    """In a multi: succeed only if the data version is `version` (-1: the znode exists)."""
 
     path: str
     version: int
 
 
 class Sync(msgspec.Struct, frozen=True, gc=False, tag="sync"):
-    """Bring the server that answers up to the leader."""
+    """Make the server of this connection catch up with the leader."""
 
     path: str
 
@@ -112,7 +112,7 @@ Op = Create | Delete | SetData | Check
 
 
 class Multi(msgspec.Struct, frozen=True, gc=False, tag="multi"):
-    """All of the operations or none."""
+    """All of the operations, or none."""
 
     ops: tuple[Op, ...]
 
@@ -121,8 +121,9 @@ Request = Create | Delete | Exists | GetData | GetChildren | SetData | Sync | Mu
 
 
 class OpResult(msgspec.Struct, frozen=True, gc=False):
-    """One operation's part of a multi: after a roll-back OK before the failed one, its code there,
-    RUNTIME_INCONSISTENCY behind it. `path` is the created path, `stat` that of a setData."""
+    """One operation's result in a multi. After a rollback: OK before the failed operation, its own
+    code, RUNTIME_INCONSISTENCY after it. `path` is the created path, `stat` belongs to a setData.
+    """
 
     code: Code
     path: str = ""
@@ -130,9 +131,10 @@ class OpResult(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reply(msgspec.Struct, frozen=True, gc=False):
-    """The answer to one request. Which of the fields are set follows from the request; for a Multi
-    `code` is OK or that of the failed operation, and `results` has one entry per operation. `zxid`
-    is the server's last."""
+    """The response to one request; the request determines which fields are set. For a Multi `code`
+    is OK or the code of the failed operation, and `results` has one entry per operation. `zxid` is
+    the server's last one.
+    """
 
     code: Code
     zxid: int = 0
@@ -144,7 +146,7 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class EventType(Enum):
-    """What a watch saw."""
+    """The kind of change that fired a watch."""
 
     NODE_CREATED = "NodeCreated"
     NODE_DELETED = "NodeDeleted"
@@ -175,12 +177,13 @@ def name_of(request: Request | Op) -> str:
 
 
 class Transaction(msgspec.Struct, frozen=True, gc=False):
-    """One entry of a server's transaction log: what was applied, and in whose session.
+    """One entry of a server's transaction log: the change and its session.
 
     `op` is `create`, `setData`, `delete`, `check`, `multi` (its parts in `ops`), `createSession`,
     `closeSession` or `error` (with `code`). `version` is what the server logs: for setData the data
-    version **after** the write, for check the expected version **plus one**. ZooKeeper 3.5 logs no
-    paths of removed ephemerals with a closeSession; where they are known they are in `removed`.
+    version **after** the write, for check the expected version **plus one**. ZooKeeper 3.5 does not
+    log the paths of the ephemerals that a closeSession removes; where they are known they are in
+    `removed`.
     """
 
     zxid: int

@@ -1,7 +1,7 @@
-"""Kafka's znode paths: where everything lives, and what a path says about its contents.
+"""Kafka's znode paths, and what a path says about its content.
 
-Names follow Kafka's ZNode objects in snake_case (`ZkData.scala@2.6.3`). Owns nothing but strings;
-payloads are in `zk.client.codec`. A path parser answers None when the path is not of its kind.
+Names follow Kafka's ZNode objects in snake_case (`ZkData.scala@2.6.3`). Only strings; the payloads
+are in `zk.client.codec`. A path parser returns None if the path is of another kind.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LATEST_PRODUCER_ID_BLOCK = "/latest_producer_id_block"
 
 CONFIG_TYPES = ("topics", "clients", "users", "brokers")
 
-# ZkData.scala@2.6.3 PersistentZkPaths: created by every broker at start, in this order.
+# ZkData.scala@2.6.3 PersistentZkPaths: every broker creates these at start, in this order.
 PERSISTENT_ZK_PATHS = (
     CONSUMERS,
     BROKER_IDS,
@@ -72,13 +72,13 @@ def topic_partition_state(name: str, partition: int) -> str:
 
 
 def isr_change_notification_sequence(sequence_number: str = "") -> str:
-    """ZkData.scala@2.6.3 IsrChangeNotificationSequenceZNode; without a number: the path to
-    create from."""
+    """ZkData.scala@2.6.3 IsrChangeNotificationSequenceZNode; without a number: the path for a
+    sequential create."""
     return f"{ISR_CHANGE_NOTIFICATION}/{ISR_CHANGE_PREFIX}{sequence_number}"
 
 
 def isr_change_sequence_number(node: str) -> str:
-    """The opaque suffix of `isr_change_NNNNNNNNNN`, given as a name or a path."""
+    """The suffix of `isr_change_NNNNNNNNNN`, from a name or a path."""
     return _after_prefix(node, ISR_CHANGE_PREFIX)
 
 
@@ -88,7 +88,7 @@ def log_dir_event_notification_sequence(sequence_number: str = "") -> str:
 
 
 def log_dir_event_sequence_number(node: str) -> str:
-    """The opaque suffix of `log_dir_event_NNNNNNNNNN`, given as a name or a path."""
+    """The suffix of `log_dir_event_NNNNNNNNNN`, from a name or a path."""
     return _after_prefix(node, LOG_DIR_EVENT_PREFIX)
 
 
@@ -114,12 +114,13 @@ def config_change_notification_sequence(sequence_number: str = "") -> str:
 
 
 def config_change_sequence_number(node: str) -> int:
-    """The number of `config_change_NNNNNNNNNN`: brokers apply those above the last one applied."""
+    """The number of `config_change_NNNNNNNNNN`: brokers apply changes with greater numbers than the
+    last one applied."""
     return int(_after_prefix(node, CONFIG_CHANGE_PREFIX))
 
 
 def parent(path: str) -> str:
-    """The parent's path; that of a top-level znode is `/`."""
+    """The parent's path; `/` for a top-level znode."""
     return path[: path.rfind("/")] or "/"
 
 
@@ -134,12 +135,12 @@ def partition_of_state_path(path: str) -> tuple[str, int] | None:
 
 
 def topic_of_path(path: str) -> str | None:
-    """The topic of a topic znode's path (not of those below it)."""
+    """The topic of a topic znode's path; None for the paths below it."""
     return _only_child(path, TOPICS)
 
 
 def broker_of_path(path: str) -> int | None:
-    """The id of a broker registration's path."""
+    """The broker id in a registration's path."""
     child = _only_child(path, BROKER_IDS)
     return int(child) if child is not None and child.isdecimal() else None
 

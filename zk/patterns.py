@@ -1,8 +1,8 @@
-"""A znode's path with what varies left open: topics, partitions, brokers, sequence numbers.
+"""Znode paths with placeholders for topics, partitions, brokers and sequence numbers.
 
-`/brokers/topics/orders/partitions/3/state` is `/brokers/topics/<topic>/partitions/<n>/state`, so
-that requests can be counted by what they are about. Strings only; knows Kafka's paths and no
-payloads. Paths that are not Kafka's keep their words and lose their numbers.
+`/brokers/topics/orders/partitions/3/state` becomes `/brokers/topics/<topic>/partitions/<n>/state`,
+so that requests can be counted by kind. Strings only: this module knows Kafka's paths but no
+payloads. Other paths keep their names and lose their numbers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NAMED = {
     "/config/users": "<user>",
     paths.CONSUMERS: "<group>",
 }
-"""Below these a child has a name of its own."""
+"""The parents whose children have names of their own."""
 _SEQUENCE = re.compile(r"\d{10,}$")
 _NUMBER = re.compile(r"\d+")
 

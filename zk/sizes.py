@@ -1,8 +1,7 @@
-"""How many bytes a request is on the wire, its length in front included.
+"""The size of a request on the wire, in bytes, including its length prefix.
 
-Owns the way from what is known of a request that was sent (its name, path and payload) to jute's
-own encoding of it; which version, watch or number it has makes no difference to the size. It must
-not know who sends.
+Builds the jute encoding from what is known of a sent request: its name, path and payload. Version,
+watch flag and sequence number do not affect the size. This module does not know the sender.
 """
 
 from __future__ import annotations
@@ -34,7 +33,8 @@ _READS: dict[str, Callable[[str], Request]] = {
 
 
 def request_bytes(op: str, path: str, payload: bytes = b"") -> int:
-    """`op` by ZooKeeper's name; `multi/setData` is one fenced by a check of `/controller_epoch`."""
+    """`op` is ZooKeeper's name; `multi/setData` is a setData fenced by a check of
+    `/controller_epoch`."""
     return len(frame(encode_request(0, _request(op, path, payload))))
 
 

@@ -1,12 +1,12 @@
 """The port between a broker's ZooKeeper client and a ZooKeeper service, real or modelled.
 
-One `Session` object is one ZooKeeper session of one process: never reused after it expired. All
-callbacks are made on the thread (kernel) that owns the broker, in the order that ZooKeeper
+A `Session` object is one ZooKeeper session of one process; it is not reused after it has expired.
+All callbacks run on the thread (kernel) that owns the broker, in the order that ZooKeeper
 guarantees: a client sees a watch event before it can read the data that fired it. Nothing here
 knows brokers, controllers or traces.
 
-The scheduling that the model needs comes in through `Lane`: an ordered executor of one process,
-which is paused with the process. The kernel's `Lane` satisfies it.
+The model gets its scheduling through `Lane`: an ordered executor of one process, which pauses with
+the process. The kernel's `Lane` implements it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from zk.ops import Reply, Request, SessionState, Transaction, WatchedEvent
 OnReply = Callable[[Reply], None]
 
 When = Literal["before", "after"]
-"""Where a connection that is lost at an operation breaks: before the operation was applied, or
-after, so that the answer is lost."""
+"""Where a dropped connection breaks: before the operation is applied, or after it, so that the
+response is lost."""
 
 
 class Direction(Enum):
@@ -35,8 +35,8 @@ Call = TypeVar("Call", bound=Callable[..., object])
 
 
 def labelled(label: str) -> Callable[[Call], Call]:
-    """Declare what a callback on a lane is called where what happens next is chosen. Schedules
-    keep the label in their files, so it stays when the function is renamed."""
+    """Declare the label under which a callback on a lane appears in schedules. Stored schedules
+    contain the label, so it stays when the function is renamed."""
 
     def declare(call: Call) -> Call:
         call.label = label  # type: ignore[attr-defined]
@@ -46,30 +46,32 @@ def labelled(label: str) -> Callable[[Call], Call]:
 
 
 class Timer(Protocol):
-    """Something scheduled that can be called off."""
+    """A scheduled callback that can be cancelled."""
 
     def cancel(self) -> None: ...
 
 
 class Lane(Protocol):
-    """An ordered executor of one process. While the process is paused nothing runs; what was posted
-    or fell due runs when it resumes, in the order in which it was posted; after a crash never."""
+    """An ordered executor of one process. While the process is paused nothing runs. Everything that
+    was posted or fell due runs after the resume, in the order of posting; after a crash nothing
+    runs.
+    """
 
     def now_us(self) -> int:
-        """Microseconds since the world began."""
+        """Microseconds since the world started."""
         ...
 
     def post(self, action: Callable[[], None]) -> None:
-        """Run `action` now, behind what was posted before."""
+        """Run `action` after everything that was posted before."""
         ...
 
     def call_later(self, delay_us: int, action: Callable[[], None]) -> Timer:
-        """Run `action` in `delay_us`, or when the process resumes."""
+        """Run `action` in `delay_us`; a paused process runs it after its resume."""
         ...
 
 
 class Listener(Protocol):
-    """What a session tells its owner; called on the owner's lane."""
+    """The callbacks of a session, called on the owner's lane."""
 
     def on_watch(self, event: WatchedEvent) -> None: ...
 
@@ -77,28 +79,31 @@ class Listener(Protocol):
 
 
 class Session(Protocol):
-    """One ZooKeeper session. Requests are sent in order; each gets exactly one reply: the server's,
-    or CONNECTION_LOSS / SESSION_EXPIRED when the connection or the session ended before it."""
+    """One ZooKeeper session. Requests are sent in order; each gets exactly one response: the
+    server's, or CONNECTION_LOSS / SESSION_EXPIRED if the connection or session ended first."""
 
     @property
     def session_id(self) -> int:
-        """0 until the server has answered the first connect."""
+        """0 until the server has responded to the first connect."""
         ...
 
     @property
     def linked(self) -> bool:
-        """Whether ZooKeeper.getState says CONNECTED: still so when the connection is lost, until
-        the next attempt begins (ClientCnxn startConnect). A request made meanwhile waits for it."""
+        """Whether ZooKeeper.getState returns CONNECTED. After the connection is lost it still does
+        until the next attempt starts (ClientCnxn startConnect); requests made meanwhile wait for
+        that attempt.
+        """
         ...
 
     def submit(self, request: Request, on_reply: OnReply) -> None: ...
 
     def close(self) -> None:
-        """Orderly end: closeSession is sent, the server removes the ephemerals."""
+        """Orderly end: closeSession is sent, and the server removes the ephemerals."""
         ...
 
     def abandon(self) -> None:
-        """The process died: its sockets close, nothing is sent, no callback is made any more."""
+        """The process died: its sockets close, nothing is sent, and no callback is called any
+        more."""
         ...
 
 
@@ -106,22 +111,22 @@ class Service(Protocol):
     """A ZooKeeper service as one client process reaches it."""
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
-        """Start to connect; `listener.on_state(CONNECTED)` follows when the server has answered.
-        `client` names the process (`broker-1`); `timeout_ms` is the session time-out that is asked
-        for."""
+        """Start to connect; `listener.on_state(CONNECTED)` is called when the server has responded.
+        `client` names the process (`broker-1`); `timeout_ms` is the requested session timeout."""
         ...
 
 
 class Observer(Protocol):
-    """Who watches the wire and the log: the model calls it as things happen, the live world feeds
-    it from the tap and from the server's own log. `at_us` is the time on the world's clock."""
+    """Observes the wire and the log. The model calls it directly; the live world feeds it from the
+    tap and from the server's log. `at_us` is the time on the world's clock."""
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        """A request passed on the wire between `client` and the server. A string names what is no
-        request of the client's own: `connect`, `setWatches`, `closeSession` (pings are not
-        reported)."""
+        """A request passed between `client` and the server. A string names a packet that is not a
+        request of the client's code: `connect`, `setWatches`, `closeSession` (pings are not
+        reported).
+        """
         ...
 
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:
-        """The server applied (and logged) a transaction."""
+        """The server has applied and logged a transaction."""
         ...

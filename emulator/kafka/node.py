@@ -1,8 +1,7 @@
-"""One broker process: boots as KafkaServer does, request by request, and can be stopped or crash.
+"""One broker process: starts like KafkaServer, request by request, and can stop or crash.
 
-Owns the order of start-up and which part knows which other; nothing of what the parts do. What
-outlives the process (the disk) is given to it. Source: server/KafkaServer.scala@2.6.3 startup; spec
-§2.12.
+Owns the order of start-up and how the parts are connected, not what they do. State that outlives
+the process (the disk) is passed in. Source: server/KafkaServer.scala@2.6.3 startup; spec §2.12.
 """
 
 from __future__ import annotations
@@ -51,11 +50,11 @@ from zk.wire import Service
 
 
 class _Halted(Exception):
-    """The process has ended itself while it booted."""
+    """The process ended itself during start-up."""
 
 
 class HealthCheck:
-    """KafkaHealthcheck's listener (<= 1.0): registers again under every new session."""
+    """KafkaHealthcheck's listener (up to 1.0): registers again in every new session."""
 
     def __init__(self, register: Callable[[], Awaitable[None]]) -> None:
         self._register = register
@@ -83,9 +82,10 @@ class Broker:
         not_before_us: Mapping[str, int] | None = None,
         new_cluster_id: str = "emulated-cluster-id---",
     ) -> None:
-        """`not_before_us` holds steps of the boot back until a moment (a recording gives that of
-        the registration); `wall_ms` is for time stamps inside znodes; `draw` gives a number below
-        another; `new_cluster_id` is for a cluster that has none yet."""
+        """`not_before_us` delays steps of the start-up until a given time (a recording provides the
+        time of the registration). `wall_ms` is the clock for timestamps in znodes. `draw(n)`
+        returns a number below n. `new_cluster_id` is used if the cluster has no id yet.
+        """
         self.context, self._service, self._network = context, service, network
         self._disk, self._host, self._port, self._wall_ms = disk, host, port, wall_ms
         self._draw, self._new_cluster_id = draw, new_cluster_id
@@ -114,28 +114,28 @@ class Broker:
         return self.context.broker_epoch
 
     def start(self) -> None:
-        """Begin to boot."""
+        """Start the boot in thread `main`."""
         self.context.emit(events.BrokerStarting, self.context.profile.name)
         self._change_process_state("starting")
         self.context.spawn("main", self._startup())
 
     def receive(self, request: Request, connection: ServerConnection) -> None:
-        """A network thread has read a request; until the broker has started it waits."""
+        """A network thread has read a request; it waits until the broker has started."""
         self._pool.receive(request, connection)
 
     async def _step(self, name: str) -> None:
-        """A named place of the boot: worlds charge time here, and a recording's moment is waited
-        for."""
+        """A named step of the start-up: worlds charge time here, and the step waits for its
+        recorded time."""
         await self.context.kernel.checkpoint(f"boot.{name}")
         await self.context.kernel.sleep_until(self._not_before_us.get(name, 0))
 
     async def _startup(self) -> None:
-        """A start-up that fails is undone, and the process exits (KafkaServerStartable)."""
+        """Start; if that fails, shut down what was started and exit (KafkaServerStartable)."""
         try:
             zk_client = self._zk_client = await self._connect()
             await self._load(zk_client)
-            # Registered before the controller starts: a controller elected at once sees itself
-            # among the live brokers.
+            # The registration precedes the controller: a controller that is elected at once finds
+            # itself among the live brokers.
             if not self._registers_last:
                 if "live-brokers" in self.context.profile.reads_at_start:
                     await self._step("list_ids")
@@ -146,7 +146,7 @@ class Broker:
         except _Halted:
             return
         except ZooKeeperError as error:
-            # Not told to the controller: it may have nothing of this broker's to move yet.
+            # No controlled shutdown: this broker does not lead any partition yet.
             self.context.failed("startup", error)
             self.shutting_down = True
             self._change_process_state("stopping")
@@ -154,11 +154,12 @@ class Broker:
 
     @property
     def _registers_last(self) -> bool:
-        """Up to 1.0 KafkaHealthcheck registers when the controller and all else have started."""
+        """Up to 1.0 KafkaHealthcheck registers after the controller and everything else have
+        started."""
         return self.context.profile.zookeeper_client == BLOCKING
 
     async def _connect(self) -> KafkaZkClient:
-        """initZkClient, and the cluster's id."""
+        """Connect, create the top-level paths, get the cluster id (initZkClient)."""
         await self._step("connect")
         config = self.context.config
         self.zk = client_of(self.context, self._service)
@@ -178,7 +179,7 @@ class Broker:
         return zk_client
 
     async def _load(self, zk_client: KafkaZkClient) -> None:
-        """Logs with their topics' configuration, then the ReplicaManager and its periodic tasks."""
+        """Load the logs and their topics' configurations, then start the ReplicaManager."""
         await self._step("logs")
         for topic in await zk_client.get_all_topics(register_watch=False):
             await zk_client.get_entity_configs("topics", topic)
@@ -194,7 +195,7 @@ class Broker:
         await self._step("replica_manager")
         alter_isr = None
         if self.context.profile.propagation == "rpc":
-            # ISR changes go through the controller, by a thread of this broker's own.
+            # ISR changes go through the controller, sent by a separate thread of this broker.
             channel = BrokerToControllerChannelManager(
                 self.context, self._network, self.metadata_cache
             )
@@ -225,7 +226,7 @@ class Broker:
         )
 
     async def _register(self) -> None:
-        """Create `/brokers/ids/<id>` under the present session; its czxid is the broker epoch."""
+        """Create `/brokers/ids/<id>` in the current session; its czxid is the broker epoch."""
         assert self._zk_client is not None
         info = BrokerInfo(
             (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
@@ -238,7 +239,8 @@ class Broker:
         self.context.emit(events.BrokerRegistered, epoch)
 
     async def _serve(self, zk_client: KafkaZkClient) -> None:
-        """The controller thread races with the main thread from here on."""
+        """Start the controller and the request handlers. The controller's thread runs in parallel
+        from here on."""
         profile = self.context.profile
         early = "early_" if self._registers_last else ""
         await self._step(f"{early}controller")
@@ -261,6 +263,8 @@ class Broker:
             ProducerIdManager(self.context, zk_client),
             groups,
         )
+        # Handlers start before the controller's event thread has run: requests may arrive before
+        # the election has been decided.
         self._answers_from("controller")
         controller.startup()
         transactions = (
@@ -294,7 +298,8 @@ class Broker:
         self._change_process_state("up")
 
     def _answers_from(self, point: ServesFrom) -> None:
-        """Where this version's handlers begin, and what waits in the sockets is taken up."""
+        """Start the request handlers if this version does so at this point; waiting requests are
+        processed now."""
         if self.context.profile.serves_from == point:
             assert self._apis is not None
             self._pool.start(self._apis.handle)
@@ -302,7 +307,7 @@ class Broker:
     # -- the end -----------------------------------------------------------------------------------
 
     def terminate(self) -> None:
-        """SIGTERM: an orderly stop, in a thread of its own; while it starts up, the end at once
+        """SIGTERM: an orderly stop in its own thread. During start-up the process ends at once
         (KafkaServerStartable.shutdown)."""
         if self.shutting_down:
             return
@@ -314,12 +319,12 @@ class Broker:
         self.context.spawn("SIGTERM handler", self._shutdown())
 
     async def _shutdown(self) -> None:
-        """KafkaServer.shutdown: tell the controller, stop to serve, close the session, exit. What
-        goes wrong in one step does not keep the next from being done (CoreUtils.swallow)."""
+        """KafkaServer.shutdown: notify the controller, stop serving, close the session, exit. A
+        failed step does not prevent the next one (CoreUtils.swallow)."""
         await self.context.kernel.checkpoint("shutdown.start")
         if self.replica_manager is not None:
-            # Before the request to the controller: it will make this broker a follower, which must
-            # not fetch its way back into the ISR (spec §4.3).
+            # Set before the request to the controller: the controller makes this broker a follower,
+            # which must not fetch itself back into the ISR (spec §4.3).
             self.replica_manager.is_shutting_down = True
         if self.context.config.controlled_shutdown_enable:
             assert self._zk_client is not None
@@ -332,9 +337,9 @@ class Broker:
     async def _shutdown_parts(self) -> None:
         self.started = False
         await self.context.kernel.checkpoint("shutdown.sockets")
-        # The sockets close before anything else does, so clients learn at once; then the handlers
-        # and the periodic tasks end (SocketServer.stopProcessingRequests). Fetchers go on until the
-        # ReplicaManager's turn comes, behind the coordinators' purgatories.
+        # The sockets close first, so clients notice at once; then the handlers and periodic tasks
+        # end (SocketServer.stopProcessingRequests). Fetchers run until the ReplicaManager stops,
+        # after the coordinators' purgatories.
         self._network.stop_listening(self._port)
         await self._pool.shutdown()
         await self.context.scheduler.shutdown()
@@ -346,7 +351,7 @@ class Broker:
         await self.context.kernel.checkpoint("shutdown.parts")
         if self.controller is not None:
             await self.controller.shutdown()
-        # Last: with the session goes the registration.
+        # Last, because the session's end removes the registration.
         if self.zk is not None:
             self.zk.close()
         await self.context.kernel.checkpoint("shutdown.exit")
@@ -356,31 +361,32 @@ class Broker:
         self.context.process.crash()
 
     def halt(self, reason: str) -> None:
-        """Exit.halt: the process is gone where it stands."""
+        """Exit.halt: the process ends at once, without shutdown steps."""
         self.context.emit(events.BrokerHalted, reason)
         self.crash()
 
     def crash(self) -> None:
-        """The process is gone between two instructions; its sockets close, its session runs out."""
+        """The process dies between two instructions: its sockets close, its session expires
+        later."""
         if self.process_state != "dead":
             self._change_process_state("dead")
         self.context.process.crash()
         self.started = False
-        # No close request is sent: the server keeps the session until its time-out.
+        # No closeSession is sent: the server keeps the session until its timeout.
         if self.zk is not None:
             self.zk.abandon()
 
     def note_pause(self) -> None:
-        """The process has just been paused (SIGSTOP)."""
+        """The process was paused (SIGSTOP)."""
         self._state_before_pause = self.process_state
         self._change_process_state("paused")
 
     def note_resume(self) -> None:
-        """It runs on (SIGCONT), and does what it did before."""
+        """The process runs again (SIGCONT), in the state before the pause."""
         self._change_process_state(self._state_before_pause)
 
     def _change_process_state(self, state: ProcessState) -> None:
-        """Put it on the trace. What happens next is because of what led here, not of this event."""
+        """Add the change to the trace. It does not become the cause of what follows."""
         if self.process_state == "paused" and state == "stopping":
             self._state_before_pause = state  # SIGTERM waits until the process runs on
             return
@@ -390,7 +396,7 @@ class Broker:
         kernel.cause = cause
 
     def close(self) -> None:
-        """The world is taken down: the session is closed in an orderly way."""
+        """The world ends: close the session in an orderly way."""
         if self.zk is not None:
             self.zk.close()
 
@@ -398,7 +404,7 @@ class Broker:
 def _offsets_partitions_moved(
     groups: GroupCoordinator, leads: list[TopicPartition], follows: list[TopicPartition]
 ) -> None:
-    """The leader of a partition of `__consumer_offsets` coordinates its groups
+    """The leader of a partition of `__consumer_offsets` coordinates that partition's groups
     (KafkaApis.scala@2.6.3 onLeadershipChange)."""
     for partition in leads:
         if partition.topic == GROUP_METADATA_TOPIC:

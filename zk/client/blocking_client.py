@@ -1,11 +1,11 @@
-"""I0Itec's ZkClient, as Kafka used it up to 1.0: every call blocks until it is answered, on
-whatever session there is by then.
+"""I0Itec's ZkClient, as Kafka used it up to 1.0: every call blocks until it gets its response, on
+any session.
 
-An operation that loses its connection, or its session, is tried again on the session that comes
-after it: that is how a write of an old session goes out on the new one (KAFKA-2729, KAFKA-3083). A
-listener's event is delivered by one thread, which sets the watch again by its own reads. Knows
-nothing of brokers and controllers. Sources: org.I0Itec.zkclient.ZkClient 0.10 retryUntilConnected,
-process, fireAllEvents; spec §2.1, §2.10, §2.12.
+An operation that loses its connection or its session is repeated on the next session: a write of an
+old session is thus sent in the new one (KAFKA-2729, KAFKA-3083). One thread delivers events to
+listeners and sets the watches again with its own reads. This module knows no brokers or
+controllers. Sources: org.I0Itec.zkclient.ZkClient 0.10 retryUntilConnected, process, fireAllEvents;
+spec §2.1, §2.10, §2.12.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class BlockingZkClient(ZooKeeperClient):
     # -- requests ----------------------------------------------------------------------------------
 
     async def retry_until_connected(self, requests: Sequence[Request]) -> list[Reply]:
-        """One after the other, each until it is answered; SessionExpired only when the client is
-        closed."""
+        """Send one request after the other, each until it gets a response. SessionExpired is raised
+        only if the client is closed."""
         return [await self._until_answered(request) for request in requests]
 
     async def _until_answered(self, request: Request) -> Reply:
@@ -68,7 +68,7 @@ class BlockingZkClient(ZooKeeperClient):
             await changed.wait()
 
     def with_watch(self, request: Request) -> Request:
-        """A watch wherever any listener has the path (hasListeners)."""
+        """Set a watch on every path that has a listener (hasListeners)."""
         match request:
             case GetChildren(path, watch):
                 return GetChildrenNames(path, watch and self._has_listeners(path))
@@ -82,7 +82,7 @@ class BlockingZkClient(ZooKeeperClient):
         return path in self._change_handlers or path in self._child_handlers
 
     async def subscribe_child_changes(self, handler: ZNodeChildChangeHandler) -> None:
-        """watchForChilds: two reads, for the node itself may be created."""
+        """Two reads, because the node itself may not exist yet (watchForChilds)."""
         self.register_child_handler(handler)
         await self.retry_until_connected([Exists(handler.path), GetChildren(handler.path, True)])
 
@@ -104,8 +104,8 @@ class BlockingZkClient(ZooKeeperClient):
             self._put(partial(self._node_changed, event))
 
     def on_state(self, state: SessionState) -> None:
-        """After expiry the next session is opened at once, whatever goes on; then all listeners
-        hear that there is one, and that anything may have changed."""
+        """After an expiry the next session is opened at once, even during a delivery. Then all
+        listeners are called, because anything may have changed."""
         self._state = state
         self._probe.session_state(state, self._session.session_id)
         self._wake_waiting()
@@ -135,10 +135,14 @@ class BlockingZkClient(ZooKeeperClient):
                 await self._deliveries.popleft()()
             except SessionExpired:
                 return
+            # Up to 0.10 the controller works in its listener: the next event waits until it has
+            # finished.
             for callback in self._callbacks:
                 await callback()
 
     async def _children_changed(self, path: str) -> None:
+        # The reads set both watches again, before the listener runs: changes during its work come
+        # as another event.
         await self._until_answered(Exists(path))
         reply = await self._until_answered(GetChildren(path, watch=True))
         self._listed[path] = list(reply.children)
@@ -147,7 +151,7 @@ class BlockingZkClient(ZooKeeperClient):
             handler.handle_child_change()
 
     async def _node_changed(self, event: WatchedEvent) -> None:
-        """What is there now decides what the listener hears, whatever the event was."""
+        """Read the znode; its present state decides which method of the listener is called."""
         await self._until_answered(Exists(event.path))
         reply = await self._until_answered(GetData(event.path))
         handler = self._change_handlers.get(event.path)

@@ -1,10 +1,10 @@
-"""Kafka's ZooKeeperClient: one session at a time, asynchronous requests in pipelined batches,
-one-shot watches.
+"""Kafka's ZooKeeperClient: one session at a time, pipelined asynchronous requests, one-shot
+watches.
 
-Owns the session and its re-creation after expiry, the limit of requests in flight, and which paths
-have a handler: a read carries the watch flag iff a handler for its path is registered at that
-moment (spec §2.2). Knows nothing of brokers or controllers, and no threads of its own: what blocks
-comes in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
+Owns the session and its re-creation after an expiry, the limit of requests in flight, and the
+handlers by path. A read sets a watch if a handler for its path is registered at that moment (spec
+§2.2). This module knows no brokers or controllers and has no threads: everything that blocks comes
+in through `Threads`. Source: zookeeper/ZooKeeperClient.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _timeout = labelled("timeout")
 
 
 class Promise(Protocol):
-    """Something that comes about once."""
+    """A result that is set once."""
 
     def resolve(self, value: None) -> None: ...
 
@@ -61,13 +61,13 @@ class ReadWriteLock(Protocol):
 
 
 class PausedAtWatch(Protocol):
-    """The event thread stands at a watch event; what comes behind it waits with it, in order."""
+    """The event thread is held at a watch event; everything behind it waits in order."""
 
     def behind(self, call: Callable[[], object]) -> None: ...
 
 
 class Threads(Protocol):
-    """What a client blocks on and runs on; given by the process that it belongs to."""
+    """The blocking primitives and threads of the client's process."""
 
     def promise(self) -> Promise: ...
 
@@ -82,20 +82,20 @@ class Threads(Protocol):
     def now_us(self) -> int: ...
 
     def before(self, request: Request) -> Awaitable[None] | None:
-        """What this thread waits for before it sends a request: somebody may hold it there."""
+        """What this thread waits for before it sends a request, if it is held there."""
         ...
 
     def after(self, requests: Sequence[Request]) -> Awaitable[None] | None:
-        """The same when all answers of a batch are there, and nobody has looked at them."""
+        """The same after all responses of a batch have arrived and before they are used."""
         ...
 
     def at_watch(self, event: WatchedEvent, lane: Lane) -> PausedAtWatch | None:
-        """Whether the event thread, `lane`, pauses here."""
+        """The hold of the event thread `lane` at this event, if there is one."""
         ...
 
 
 class Probe(Protocol):
-    """Who wants to know what the client does (the trace)."""
+    """Observes the client (for the trace)."""
 
     def sent(self, request: Request) -> None: ...
 
@@ -109,7 +109,7 @@ class Probe(Protocol):
 
 
 class ZNodeChangeHandler(Protocol):
-    """Wants to know when the znode at `path` is created, deleted or changed."""
+    """Is called when the znode at `path` is created, deleted or changed."""
 
     path: str
 
@@ -121,7 +121,7 @@ class ZNodeChangeHandler(Protocol):
 
 
 class ZNodeChildChangeHandler(Protocol):
-    """Wants to know when children of the znode at `path` come or go."""
+    """Is called when the children of the znode at `path` change."""
 
     path: str
 
@@ -129,7 +129,7 @@ class ZNodeChildChangeHandler(Protocol):
 
 
 class StateChangeHandler(Protocol):
-    """Wants to act before and after a new session replaces an expired one."""
+    """Is called before and after a new session replaces an expired one."""
 
     async def before_initializing_session(self) -> None: ...
 
@@ -151,9 +151,10 @@ class ZooKeeperClient:
         callbacks_outside_lock: bool = True,
         reinitializes_alive: bool = False,
     ) -> None:
-        """`callbacks_outside_lock`: state handlers are called before the lock of a new session is
-        taken. `reinitializes_alive`: they are called after a failed authentication, too, although
-        the session goes on (KAFKA-13461)."""
+        """`callbacks_outside_lock`: state handlers are called before the lock for a new session is
+        taken. `reinitializes_alive`: they are also called after a failed authentication, although
+        the session continues (KAFKA-13461).
+        """
         self._service, self._threads, self._probe = service, threads, probe
         self._name, self._session_timeout_ms = name, session_timeout_ms
         self._permits = threads.permits(max_in_flight)
@@ -168,7 +169,7 @@ class ZooKeeperClient:
         self._waiting: list[Promise] = []
         self._state = SessionState.DISCONNECTED
         self._closed = False
-        self._standing: PausedAtWatch | None = None
+        self._watch_pause: PausedAtWatch | None = None
         self._generation = 0
         self._session = self._open()
 
@@ -183,8 +184,8 @@ class ZooKeeperClient:
     # -- requests ----------------------------------------------------------------------------------
 
     async def handle_requests(self, requests: Sequence[Request]) -> list[Reply]:
-        """Send a batch, pipelined, and block until every answer is there (handleRequests). Codes
-        are returned, never thrown."""
+        """Send a pipelined batch and block until all responses have arrived (handleRequests).
+        Result codes are returned, never raised."""
         replies: list[Reply | None] = [None] * len(requests)
         if not requests:
             return []
@@ -193,9 +194,9 @@ class ZooKeeperClient:
         @labelled("answered")
         def answered(at: int, request: Request, sent_us: int, reply: Reply) -> None:
             nonlocal missing
-            if self._standing is not None:
+            if self._watch_pause is not None:
                 again = partial(answered, at, request, sent_us, reply)
-                self._standing.behind(again)
+                self._watch_pause.behind(again)
                 return
             self._permits.release()
             self._probe.replied(request, reply, self._threads.now_us() - sent_us)
@@ -209,7 +210,8 @@ class ZooKeeperClient:
             if held is not None:
                 await held
             await self._permits.acquire()
-            # After the permit: a new session excludes requests, but not those that wait for one.
+            # After the permit: a new session excludes requests, but not threads that wait for a
+            # permit.
             await self._initialization_lock.acquire_read()
             try:
                 self._probe.sent(request)
@@ -224,7 +226,7 @@ class ZooKeeperClient:
         return [reply for reply in replies if reply is not None]
 
     def with_watch(self, request: Request) -> Request:
-        """The request with the watch flag that the registered handlers call for (shouldWatch)."""
+        """Set the request's watch flag if a handler is registered for its path (shouldWatch)."""
         match request:
             case GetChildren(path, watch):
                 return GetChildren(path, watch and path in self._child_handlers)
@@ -235,9 +237,10 @@ class ZooKeeperClient:
         return request
 
     async def retry_until_connected(self, requests: Sequence[Request]) -> list[Reply]:
-        """As `handle_requests`; what lost its connection is sent again after reconnection, within
-        the session only: SessionExpired is raised when that ended meanwhile
-        (retryRequestsUntilConnected)."""
+        """As `handle_requests`, but requests that lose their connection are sent again after a
+        reconnection within the same session. SessionExpired is raised if the session ended
+        (retryRequestsUntilConnected).
+        """
         requests = [self.with_watch(request) for request in requests]
         replies: list[Reply] = [_LOST] * len(requests)
         open_ = list(range(len(requests)))
@@ -251,9 +254,10 @@ class ZooKeeperClient:
         return replies
 
     async def wait_until_connected(self, timeout_ms: int | None = None) -> None:
-        """Block until connected; SessionExpired or AuthFailed when that will not come about,
-        OPERATION_TIMEOUT when it has not within the time (waitUntilConnected). A client that is
-        closed does not count as connected any more."""
+        """Block until connected (waitUntilConnected). SessionExpired or AuthFailed is raised if
+        that cannot happen, OPERATION_TIMEOUT if it takes too long. A closed client does not count
+        as connected.
+        """
         timer = None
         expired = False
 
@@ -279,7 +283,8 @@ class ZooKeeperClient:
             timer.cancel()
 
     async def sleep_session_timeout(self) -> None:
-        """As long as a session lasts that is not heard of any more (zkSessionTimeout)."""
+        """Sleep for the session timeout (zkSessionTimeout): a session without a connection has
+        expired by then."""
         over = self._threads.promise()
         self._event_lane.call_later(
             self._session_timeout_ms * 1000, _timeout(lambda: over.resolve(None))
@@ -294,7 +299,7 @@ class ZooKeeperClient:
     # -- handlers ----------------------------------------------------------------------------------
 
     def register_change_handler(self, handler: ZNodeChangeHandler) -> None:
-        """A local map edit; the watch is set by the next read of that path."""
+        """Store the handler; the next read of its path sets the watch."""
         self._change_handlers[handler.path] = handler
 
     def unregister_change_handler(self, path: str) -> None:
@@ -304,7 +309,7 @@ class ZooKeeperClient:
         self._child_handlers[handler.path] = handler
 
     async def subscribe_child_changes(self, handler: ZNodeChildChangeHandler) -> None:
-        """Register; here that is all, the watch comes with the next read."""
+        """Register the handler; the next read sets the watch."""
         self.register_child_handler(handler)
 
     def listed(self, path: str) -> list[str] | None:
@@ -312,15 +317,15 @@ class ZooKeeperClient:
         return None
 
     def shown(self, path: str) -> bytes | None:
-        """The data that came with the current event; None: as with `listed`."""
+        """The data that came with the current event; None: the caller has to read it."""
         return None
 
     def unregister_child_handler(self, path: str) -> None:
         self._child_handlers.pop(path, None)
 
     def wait_for_callbacks(self, done: Callable[[], Awaitable[None]]) -> None:
-        """Listeners do their work in the event thread: it goes on when they have `done` it
-        (ZkClient, up to 0.10)."""
+        """Listeners work in the event thread, which continues when `done` returns (ZkClient, up to
+        0.10)."""
         self._callbacks.append(done)
 
     def register_state_handler(self, handler: StateChangeHandler) -> None:
@@ -328,14 +333,14 @@ class ZooKeeperClient:
 
     @labelled("on_watch")
     def on_watch(self, event: WatchedEvent) -> None:
-        """A watch fired: tell the path's handler, if there still is one
+        """A watch fired: call the path's handler, if it is still registered
         (ZooKeeperClientWatcher.process)."""
-        if self._standing is not None:
-            self._standing.behind(partial(self.on_watch, event))
+        if self._watch_pause is not None:
+            self._watch_pause.behind(partial(self.on_watch, event))
             return
-        self._standing = self._threads.at_watch(event, self._event_lane)
-        if self._standing is not None:
-            self._standing.behind(partial(self._continue_after_watch, event))
+        self._watch_pause = self._threads.at_watch(event, self._event_lane)
+        if self._watch_pause is not None:
+            self._watch_pause.behind(partial(self._continue_after_watch, event))
             return
         self._probe.watch_fired(event)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
@@ -355,7 +360,7 @@ class ZooKeeperClient:
 
     @labelled("goes_on_with")
     def _continue_after_watch(self, event: WatchedEvent) -> None:
-        self._standing = None
+        self._watch_pause = None
         self.on_watch(event)
 
     # -- the session -------------------------------------------------------------------------------
@@ -370,9 +375,9 @@ class ZooKeeperClient:
 
     @labelled("on_state")
     def on_state(self, state: SessionState) -> None:
-        """The session's state changed; after expiry a thread of its own sees to a new one."""
-        if self._standing is not None:
-            self._standing.behind(partial(self.on_state, state))
+        """The session's state changed; after an expiry a separate thread opens a new session."""
+        if self._watch_pause is not None:
+            self._watch_pause.behind(partial(self.on_state, state))
             return
         self._state = state
         self._probe.session_state(state, self._session.session_id)
@@ -381,8 +386,8 @@ class ZooKeeperClient:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 
     def fail_authentication(self) -> None:
-        """The event AuthFailed, after a reconnection where SASL is optional: the session goes on
-        without it. 2.8 opens a new session a second later, as after an expiry (KAFKA-7987)."""
+        """AuthFailed after a reconnection with optional SASL: the session continues without it. 2.8
+        opens a new session a second later, as after an expiry (KAFKA-7987)."""
         self._probe.session_state(SessionState.AUTH_FAILED, self._session.session_id)
         if self._reinitializes_alive:
             self._event_lane.call_later(RETRY_BACKOFF_MS * 1000, self._spawn_reinitialize)
@@ -393,7 +398,7 @@ class ZooKeeperClient:
             self._threads.spawn("zk-session-expiry-handler0", self._reinitialize())
 
     async def _reinitialize(self) -> None:
-        """The controller's queue is drained first, then a new session excludes all requests (spec
+        """Drain the controller's queue, then open a new session while requests are excluded (spec
         §2.10)."""
         if self._callbacks_outside_lock:
             await self._before_init_callback()
@@ -401,7 +406,8 @@ class ZooKeeperClient:
         try:
             if not self._callbacks_outside_lock:
                 await self._before_init_callback()
-            # Not where authentication failed: that session goes on, but its handlers were called.
+            # After a failed authentication the session continues, although its handlers were
+            # called.
             if self._state is SessionState.EXPIRED and not self._closed:
                 self._session.close()
                 self._session = self._open()
@@ -411,12 +417,13 @@ class ZooKeeperClient:
             await handler.after_initializing_session()
 
     async def _before_init_callback(self) -> None:
-        """Up to 1.1.0 under the lock that the controller's next request needs (KAFKA-6879)."""
+        """Up to 1.1.0 the callbacks run under the lock that the controller's next request needs
+        (KAFKA-6879)."""
         for handler in self._state_handlers:
             await handler.before_initializing_session()
 
     def is_current(self, generation: int) -> bool:
-        """Whether a callback belongs to the session that there is now."""
+        """Whether a callback belongs to the current session."""
         return generation == self._generation and not self._closed
 
     def close(self) -> None:
@@ -430,7 +437,7 @@ class ZooKeeperClient:
         self._session.abandon()
 
     def report_malformed(self, error: MalformedZNode) -> None:
-        """A znode could not be decoded; its reader goes on as if it did not exist."""
+        """A znode could not be decoded; the reader treats it as absent."""
         self._probe.malformed(error)
 
 

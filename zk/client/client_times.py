@@ -1,7 +1,6 @@
-"""How long Java's ZooKeeper client waits before it tries again, and between its pings.
+"""How long Java's ZooKeeper client waits before a retry and between pings.
 
-Plain data for the clients of real servers, so that a run in which time goes faster can have them
-all divided.
+Plain data for the clients of real servers: a run with accelerated time divides them all.
 """
 
 from __future__ import annotations
@@ -18,5 +17,5 @@ class ClientTimes(msgspec.Struct, frozen=True):
     ping_max_ms: int = 10_000
 
     def divided_by(self, time_scale: float) -> ClientTimes:
-        """All of them for a run in which time goes `time_scale` times as fast."""
+        """All values for a run whose time is `time_scale` times as fast."""
         return ClientTimes(*(max(1, int(ms / time_scale)) for ms in msgspec.structs.astuple(self)))

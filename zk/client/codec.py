@@ -1,8 +1,8 @@
-"""What Kafka 2.6 keeps in its znodes for partitions, topics and the controller: structs <-> bytes.
+"""Kafka's znodes for partitions, topics and the controller: structs <-> bytes.
 
-Written as a Scala 2.13 build of 2.6 writes it (field order, no white space), read in any order;
-unknown fields are ignored, anything malformed raises `MalformedZNode` with path and field
-(`ZkData.scala@2.6.3`). Brokers, admin commands and configuration are in `zk.client.codec_admin`.
+Written as by a Scala 2.13 build of 2.6 (field order, no white space). Reading accepts any order and
+ignores unknown fields; malformed data raises `MalformedZNode` with path and field
+(`ZkData.scala@2.6.3`). `zk.client.codec_admin` has brokers, admin commands and configuration.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class TopicPartition(NamedTuple):
 
 
 class LeaderAndIsr(msgspec.Struct, frozen=True):
-    """LeaderAndIsr.scala@2.6.3. `isr` keeps its order; `zk_version` is the state znode's data
-    version."""
+    """LeaderAndIsr.scala@2.6.3. `isr` keeps its order; `zk_version` is the data version of the
+    state znode."""
 
     leader: int
     leader_epoch: int
@@ -44,16 +44,16 @@ class LeaderAndIsr(msgspec.Struct, frozen=True):
 
 
 class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True):
-    """LeaderIsrAndControllerEpoch.scala@2.6.3; `controller_epoch` is that of the deciding
-    controller."""
+    """LeaderIsrAndControllerEpoch.scala@2.6.3; `controller_epoch` is the epoch of the controller
+    that decided."""
 
     leader_and_isr: LeaderAndIsr
     controller_epoch: int
 
 
 class ReplicaAssignment(msgspec.Struct, frozen=True):
-    """ControllerContext.scala@2.6.3 ReplicaAssignment: during a reassignment `replicas` is
-    target, then origin."""
+    """ControllerContext.scala@2.6.3 ReplicaAssignment. During a reassignment `replicas` has the
+    target replicas, then the original ones."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
@@ -65,24 +65,24 @@ class ReplicaAssignment(msgspec.Struct, frozen=True):
 
     @property
     def origin_replicas(self) -> tuple[int, ...]:
-        """Without those that are being added."""
+        """The replicas that are not being added."""
         return tuple(b for b in self.replicas if b not in self.adding_replicas)
 
     @property
     def target_replicas(self) -> tuple[int, ...]:
-        """Without those that are being removed."""
+        """The replicas that are not being removed."""
         return tuple(b for b in self.replicas if b not in self.removing_replicas)
 
 
 class ControllerZNode(msgspec.Struct, frozen=True):
-    """Who is controller, and since when (wall-clock milliseconds)."""
+    """The controller's broker id, and the time of its election (wall-clock milliseconds)."""
 
     broker_id: int
     timestamp_ms: int
 
 
-# Payloads, written in the order of their fields. `version`: what is written; what is read there
-# Kafka does not look at.
+# Payloads, written in the order of their fields. `version` is written; Kafka does not check it when
+# it reads.
 class _State(msgspec.Struct, kw_only=True):
     controller_epoch: Int32
     leader: Int32
@@ -154,7 +154,7 @@ def encode_controller(controller: ControllerZNode) -> bytes:
 
 
 def decode_controller(data: bytes | None, path: str = paths.CONTROLLER) -> ControllerZNode:
-    """ControllerZNode.decode reads only the broker id; the time stamp may be missing, not
+    """ControllerZNode.decode reads only the broker id; the timestamp may be missing but not
     malformed."""
     it = decode_json(path, data, _controller_decoder)
     return ControllerZNode(it.brokerid, decode_number_text(path, "timestamp", it.timestamp))
@@ -176,8 +176,8 @@ def isr_change_order(
     *,
     scala_maps: bool = False,
 ) -> list[TopicPartition]:
-    """The order in which a notification lists its partitions: that of a set of maps, made from
-    isrChangeSet, a mutable HashSet."""
+    """The order of the partitions in a notification: that of a set of maps, made from isrChangeSet,
+    which is a mutable HashSet."""
     element_hash = scala_map_element_hash if scala_maps else isr_change_element_hash
     changed = library.set_order(partitions, lambda it: topic_partition_hash(*it))
     return library.mapped_order(changed, lambda it: element_hash(*it))
@@ -195,8 +195,8 @@ def encode_isr_change(
 
 
 def decode_isr_change(path: str, data: bytes | None) -> tuple[TopicPartition, ...]:
-    """IsrChangeNotificationSequenceZNode.decode: the partitions in the order of the JSON, each
-    once."""
+    """IsrChangeNotificationSequenceZNode.decode: the partitions in the order of the JSON, without
+    duplicates."""
     it = decode_json(path, data, _partitions_decoder)
     return tuple(dict.fromkeys(TopicPartition(p.topic, p.partition) for p in it.partitions))
 
@@ -209,13 +209,13 @@ def encode_preferred_election(partitions: Iterable[TopicPartition]) -> bytes:
 def decode_preferred_election(
     data: bytes | None, path: str = paths.PREFERRED_REPLICA_ELECTION
 ) -> tuple[TopicPartition, ...]:
-    """PreferredReplicaElectionZNode.decode, each partition once."""
+    """PreferredReplicaElectionZNode.decode, without duplicates."""
     return decode_isr_change(path, data)
 
 
 def encode_topic(assignment: Mapping[int, ReplicaAssignment], version: int = 2) -> bytes:
-    """TopicZNode.encode: version 2, the partitions in the order of Scala's mutable HashMap; or
-    version 1 where nothing is being reassigned, in the order of their numbers."""
+    """TopicZNode.encode: version 2, with partitions in the order of Scala's mutable HashMap.
+    Version 1, with partitions by number, if nothing is being reassigned."""
     keys = table_order([str(partition) for partition in assignment], java_hash)
     ordered = [(key, assignment[int(key)]) for key in keys]
     partitions = {key: it.replicas for key, it in ordered}

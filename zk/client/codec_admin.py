@@ -1,7 +1,7 @@
-"""Payloads of broker registrations, admin commands, configuration and the cluster's id: structs <->
+"""Payloads of broker registrations, admin commands, configuration and the cluster id: structs <->
 bytes.
 
-Same rules as `codec`: written in the order of a Scala 2.13 build of 2.6, read in any order
+The rules of `codec` apply: written in the order of a Scala 2.13 build of 2.6, read in any order
 (`ZkData.scala@2.6.3`).
 """
 
@@ -29,7 +29,7 @@ class EndPoint(msgspec.Struct, frozen=True):
 
 
 class BrokerInfo(msgspec.Struct, frozen=True):
-    """A broker's registration; `version` is that of the JSON it was read from, or is written in."""
+    """A broker's registration; `version` is that of its JSON, read or to be written."""
 
     endpoints: tuple[EndPoint, ...]
     jmx_port: int = -1
@@ -39,20 +39,20 @@ class BrokerInfo(msgspec.Struct, frozen=True):
 
 
 class LogDirEvent(msgspec.Struct, frozen=True):
-    """Event 1, a log directory that failed, is the only one."""
+    """Event 1, a failed log directory, is the only one."""
 
     broker: int
     event: int = 1
 
 
 class ConfigChange(msgspec.Struct, frozen=True):
-    """Which entity's configuration changed: `topics/t`, `users/u/clients/c`."""
+    """The entity whose configuration changed: `topics/t`, `users/u/clients/c`."""
 
     entity_path: str
 
 
 class ProducerIdBlock(msgspec.Struct, frozen=True):
-    """The producer ids `start` to `end`, which one broker gives out."""
+    """The producer ids `start` to `end`, reserved for one broker."""
 
     broker: int
     start: int
@@ -64,12 +64,12 @@ class _BrokerUpTo3(msgspec.Struct):
     jmx_port: int
     timestamp: str
     endpoints: list[str] | msgspec.UnsetType
-    """Not of version 1."""
+    """Absent in version 1."""
     host: str | None
     version: int
     port: int
     rack: str | msgspec.UnsetType = msgspec.UNSET
-    """Of version 3 alone."""
+    """In version 3 only."""
 
 
 class _Broker(msgspec.Struct):
@@ -148,8 +148,8 @@ _producer_id_block_decoder = msgspec.json.Decoder(_ProducerIdBlock)
 
 
 def encode_broker(broker: BrokerInfo) -> bytes:
-    """BrokerIdZNode.encode, and Broker's JSON before 1.1; host and port are those of the first
-    PLAINTEXT listener, or null and -1."""
+    """BrokerIdZNode.encode, and Broker's JSON before 1.1. Host and port belong to the first
+    PLAINTEXT listener, or are null and -1."""
     plain = next((it for it in broker.endpoints if it.security_protocol == PLAINTEXT), None)
     host, port = (plain.host, plain.port) if plain else (None, -1)
     jmx_port, at, version = broker.jmx_port, str(broker.timestamp_ms), broker.version
@@ -165,13 +165,13 @@ def encode_broker(broker: BrokerInfo) -> bytes:
 
 
 def _address(endpoint: EndPoint) -> str:
-    """Utils.formatAddress: an IPv6 address goes into brackets."""
+    """Utils.formatAddress: an IPv6 address is put in brackets."""
     host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
     return f"{host}:{endpoint.port}"
 
 
 def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
-    """BrokerIdZNode.decode, versions 1-5; a version 1 is one PLAINTEXT endpoint."""
+    """BrokerIdZNode.decode, versions 1-5; version 1 has one PLAINTEXT endpoint."""
     it = decode_json(path, data, _broker_decoder)
     if it.version < 1:
         raise MalformedZNode(path, "version", f"unsupported: {it.version}")
@@ -189,8 +189,8 @@ def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
 
 
 def _end_point(path: str, text: str, protocols: Mapping[str, str]) -> EndPoint:
-    """EndPoint.createEndPoint: `LISTENER://host:port`, the host may be empty or an IPv6 address
-    in brackets."""
+    """EndPoint.createEndPoint: `LISTENER://host:port`; the host may be empty, or an IPv6 address in
+    brackets."""
     listener, scheme, address = text.partition("://")
     host, colon, port = address.rpartition(":")
     if not listener or not scheme or not colon or not port.lstrip("-").isdecimal():
@@ -219,7 +219,7 @@ def encode_reassignment(targets: Mapping[TopicPartition, tuple[int, ...]]) -> by
 def decode_reassignment(
     data: bytes | None, path: str = paths.REASSIGN_PARTITIONS
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """ReassignPartitionsZNode.decode; of a partition named twice the last one counts."""
+    """ReassignPartitionsZNode.decode; the last entry of a partition counts."""
     it = decode_json(path, data, _reassignment_decoder)
     return {TopicPartition(p.topic, p.partition): p.replicas for p in it.partitions}
 
@@ -230,7 +230,7 @@ def encode_config(config: Mapping[str, str]) -> bytes:
 
 
 def decode_config(path: str, data: bytes | None) -> dict[str, str]:
-    """ConfigEntityZNode.decode: no data at all means no overrides."""
+    """ConfigEntityZNode.decode: no data means no overrides."""
     return decode_json(path, data, _config_decoder).config if data else {}
 
 
@@ -251,7 +251,7 @@ def decode_config_change(path: str, data: bytes | None) -> ConfigChange:
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
-    """ClusterIdZNode.toJson: the version is a string here."""
+    """ClusterIdZNode.toJson: the version is a string in this znode."""
     return _encode(_ClusterId(id=cluster_id))
 
 
@@ -261,8 +261,8 @@ def decode_cluster_id(data: bytes | None, path: str = paths.CLUSTER_ID) -> str:
 
 
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
-    """ProducerIdManager.generateProducerIdBlockJson@2.6.3: the ids are strings, JavaScript has no
-    numbers of that size."""
+    """ProducerIdManager.generateProducerIdBlockJson@2.6.3: the ids are strings, because JavaScript
+    numbers cannot hold them."""
     first, last = str(block.start), str(block.end)
     return _encode(_ProducerIdBlock(broker=block.broker, block_start=first, block_end=last))
 

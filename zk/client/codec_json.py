@@ -1,8 +1,7 @@
-"""Bytes of a znode <-> a typed struct: strict about types, tolerant of order, white space and
+"""A znode's bytes <-> a typed struct: strict about types, tolerant of order, white space and
 unknown fields.
 
-Everything malformed becomes `MalformedZNode` with path and field. What the payloads are is in
-`zk.client.codec`.
+Malformed data becomes `MalformedZNode` with path and field. `zk.client.codec` defines the payloads.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import msgspec
 from zk.errors import MalformedZNode
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
-"""What Kafka's `to[Int]` accepts: a number that fits a Java int."""
+"""Kafka's `to[Int]` accepts a number that fits a Java int."""
 
 S = TypeVar("S")
 
@@ -24,7 +23,7 @@ _FIELD = re.compile(r"^Object missing required field `([^`]*)`")
 
 
 def decode_json(path: str, data: bytes | None, decoder: msgspec.json.Decoder[S]) -> S:
-    """The struct in `data`, or MalformedZNode."""
+    """The struct in `data`; raises MalformedZNode."""
     if not data:
         raise MalformedZNode(path, "", "no data" if data is None else "empty")
     try:
@@ -38,7 +37,7 @@ def decode_json(path: str, data: bytes | None, decoder: msgspec.json.Decoder[S])
 
 
 def decode_number(path: str, data: bytes | None, low: int, high: int) -> int:
-    """A decimal number without JSON around it, within [low, high]."""
+    """A plain decimal number without JSON, within [low, high]."""
     text = "" if data is None else data.decode("utf-8", "replace")
     if not re.fullmatch(r"[+-]?[0-9]{1,19}", text):
         raise MalformedZNode(path, "", f"no number: {text[:40]!r}")
@@ -49,14 +48,14 @@ def decode_number(path: str, data: bytes | None, low: int, high: int) -> int:
 
 
 def decode_number_text(path: str, field: str, text: str) -> int:
-    """A field that holds a number written as a string, as time stamps do."""
+    """A field with a number written as a string, as timestamps are."""
     if not re.fullmatch(r"-?[0-9]{1,19}", text):
         raise MalformedZNode(path, field, f"no number: {text[:40]!r}")
     return int(text)
 
 
 def _named(path: str, message: str) -> MalformedZNode:
-    """Take the field's name out of msgspec's message."""
+    """Extract the field's name from msgspec's message."""
     at = _AT.search(message)
     parent = at.group(1) if at else ""
     problem = message[: at.start()] if at else message

@@ -1,6 +1,6 @@
-"""What KafkaZkClient asks about configurations: of topics and brokers, and of their changes.
+"""KafkaZkClient's requests for configurations of topics and brokers, and for their changes.
 
-Owns the requests below `/config`. It must not know what a setting means. Source:
+Owns the requests below `/config`; does not know what a setting means. Source:
 zk/KafkaZkClient.scala@2.6.3, zk/AdminZkClient.scala@2.6.3; spec §1.10.
 """
 
@@ -17,7 +17,7 @@ from zk.ops import Create, CreateMode, GetData, SetData
 
 
 class ConfigRequests(ZkRequests):
-    """The requests of one process about configurations."""
+    """One process's requests for configurations."""
 
     async def get_entity_configs(self, entity_type: str, entity: str) -> dict[str, str]:
         path = paths.config_entity(entity_type, entity)
@@ -26,7 +26,7 @@ class ConfigRequests(ZkRequests):
     async def get_topic_configs(
         self, topics: Sequence[str]
     ) -> dict[str, dict[str, str] | ZooKeeperError]:
-        """Each topic's overrides, read in one batch, or why they cannot be read (getLogConfigs)."""
+        """Each topic's overrides, or why they cannot be read; one batch (getLogConfigs)."""
         where = [paths.config_entity("topics", t) for t in topics]
         try:
             replies = await self.batch([GetData(path) for path in where])
@@ -44,7 +44,7 @@ class ConfigRequests(ZkRequests):
     async def set_or_create_entity_configs(
         self, entity_type: str, entity: str, config: Mapping[str, str]
     ) -> None:
-        """setData, and on NONODE create."""
+        """setData; on NONODE create."""
         path, data = paths.config_entity(entity_type, entity), codec_admin.encode_config(config)
         reply = await self.one(SetData(path, data, MATCH_ANY_VERSION))
         if reply.code is Code.NO_NODE:
@@ -60,7 +60,7 @@ class ConfigRequests(ZkRequests):
         expect_ok(reply, prefix)
 
     async def get_config_change(self, name: str) -> tuple[str, int] | None:
-        """(entity path, the node's ctime); None when it is gone or unreadable."""
+        """(entity path, the node's ctime); None if it is gone or unreadable."""
         path = f"{paths.CONFIG_CHANGES}/{name}"
         reply = await self.one(GetData(path))
         if reply.code is not Code.OK or reply.stat is None:

@@ -1,6 +1,6 @@
-"""Call-backs of one session among several: what the sessions before it still say is not heard.
+"""Callbacks of consecutive sessions: those of earlier sessions are ignored.
 
-Owns the one comparison; who opens sessions counts them and says which is the current one.
+Owns this one comparison; the owner counts its sessions and knows the current one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from zk.ops import SessionState, WatchedEvent
 
 
 class Owner(Protocol):
-    """Who opened the session."""
+    """The object that opened the session."""
 
     def is_current(self, generation: int) -> bool: ...
 
@@ -21,7 +21,7 @@ class Owner(Protocol):
 
 
 class SessionListener:
-    """`zk.wire.Listener` of the session of that number."""
+    """`zk.wire.Listener` of the session with that number."""
 
     def __init__(self, owner: Owner, generation: int) -> None:
         self._owner, self._generation = owner, generation

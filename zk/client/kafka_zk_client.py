@@ -1,9 +1,8 @@
-"""KafkaZkClient: what brokers and controllers ask of ZooKeeper, request by request as Kafka asks
-it.
+"""KafkaZkClient: the ZooKeeper requests of brokers and controllers, request by request as in Kafka.
 
-Owns the retry on connection loss (never across a session), the fencing of controller writes by the
-version of `/controller_epoch`, the checker behind a conditional update, and the races of
-registration and election. Knows nothing of ISR rules or state machines. Codes are outcomes;
+Owns the retry after a connection loss (never across sessions), the fencing of controller writes by
+the version of `/controller_epoch`, the checker of conditional updates, and the races of
+registration and election. It does not know ISR rules or state machines. Result codes are outcomes;
 SessionExpired, ControllerMoved and ZooKeeperError end a call. A znode that cannot be decoded is
 reported and treated as absent. Source: zk/KafkaZkClient.scala@2.6.3,
 utils/ReplicationUtils.scala@2.6.3; spec §2.
@@ -16,8 +15,7 @@ from functools import partial
 from typing import NamedTuple
 
 from zk import paths
-from zk.client import codec, codec_admin
-from zk.client import legacy_requests as older
+from zk.client import codec, codec_admin, legacy_requests
 from zk.client.client import ZNodeChangeHandler, ZooKeeperClient
 from zk.client.client_version import LATEST, ClientVersion
 from zk.client.codec import (
@@ -48,19 +46,19 @@ NO_BROKER_EPOCH = -1
 
 
 class Updated(NamedTuple):
-    """A conditional update succeeded: the znode's version after it."""
+    """A conditional update succeeded; the znode's new version."""
 
     zk_version: int
 
 
 class Rejected(NamedTuple):
-    """A conditional update failed: the version was another, or the znode is gone."""
+    """A conditional update failed: the version differs, or the znode does not exist."""
 
     reason: str
 
 
 class UpdateLeaderAndIsrResult(NamedTuple):
-    """Per partition: finished with the new state, or with an error; or to be tried again
+    """For each partition: finished with the new state or an error, or to be retried
     (BADVERSION)."""
 
     finished: dict[TopicPartition, LeaderAndIsr | ZooKeeperError]
@@ -68,21 +66,24 @@ class UpdateLeaderAndIsrResult(NamedTuple):
 
 
 class KafkaZkClient(ConfigRequests):
-    """One broker's view of what Kafka keeps in ZooKeeper."""
+    """One broker's access to Kafka's znodes."""
 
     def __init__(
-        self, client: ZooKeeperClient, wall_ms: Callable[[], int], era: ClientVersion = LATEST
+        self,
+        client: ZooKeeperClient,
+        wall_ms: Callable[[], int],
+        client_version: ClientVersion = LATEST,
     ) -> None:
         super().__init__(client)
-        self._wall_ms, self._era = wall_ms, era
+        self._wall_ms, self._client_version = wall_ms, client_version
         self._registered_session = 0
 
     # -- start-up ----------------------------------------------------------------------------------
 
     async def create_top_level_paths(self) -> None:
         """makeSurePersistentPathExists for each pre-created path, in order."""
-        for path in self._era.top_level_paths:
-            if self._era.looks_before_creating and await self.path_exists(path):
+        for path in self._client_version.top_level_paths:
+            if self._client_version.looks_before_creating and await self.path_exists(path):
                 continue
             await self.make_sure_persistent_path_exists(path)
 
@@ -101,7 +102,7 @@ class KafkaZkClient(ConfigRequests):
 
     async def get_producer_id_block(self) -> tuple[ProducerIdBlock | None, int]:
         """The block that was claimed last, and the znode's version (getDataAndVersion). None: no
-        broker has claimed one yet. MalformedZNode: to begin again would give ids twice."""
+        broker has claimed one yet. Raises MalformedZNode: starting over would assign ids twice."""
         path = paths.LATEST_PRODUCER_ID_BLOCK
         reply = await self.one(GetData(path))
         expect_ok(reply, path)
@@ -110,7 +111,7 @@ class KafkaZkClient(ConfigRequests):
         return block, reply.stat.version
 
     async def claim_producer_id_block(self, block: ProducerIdBlock, expected_version: int) -> bool:
-        """False: another broker was faster."""
+        """Claim the block; False if another broker was faster."""
         data = codec_admin.encode_producer_id_block(block)
 
         def checker(current: Reply) -> int | None:
@@ -122,10 +123,10 @@ class KafkaZkClient(ConfigRequests):
         return isinstance(result, Updated)
 
     async def register_broker(self, broker: int, info: BrokerInfo) -> int:
-        """Create the ephemeral registration; returns the broker epoch (its czxid), or -1 where
-        there is none yet."""
-        if not self._era.checked_registration:
-            await older.register_broker(self, broker, info, self._era)
+        """Create the ephemeral registration; returns the broker epoch (its czxid), or -1 in
+        releases without broker epochs."""
+        if not self._client_version.checked_registration:
+            await legacy_requests.register_broker(self, broker, info, self._client_version)
             return NO_BROKER_EPOCH
         path = paths.broker_id(broker)
         stat = await self._checked_ephemeral_create(path, codec_admin.encode_broker(info))
@@ -133,7 +134,7 @@ class KafkaZkClient(ConfigRequests):
         return stat.czxid
 
     async def _checked_ephemeral_create(self, path: str, data: bytes) -> Stat:
-        """CheckedEphemeral.create: one multi; NODEEXISTS is looked into (spec §2.8)."""
+        """CheckedEphemeral.create: one multi; after NODEEXISTS the owner is checked (spec §2.8)."""
         while True:
             create = Create(path, None, CreateMode.EPHEMERAL)
             reply = await self.one(Multi((create, SetData(path, data, 0))))
@@ -148,17 +149,21 @@ class KafkaZkClient(ConfigRequests):
                 return own
 
     async def _after_node_exists(self, path: str) -> Stat | None:
-        """The Stat when it is ours after all; None: create again."""
+        """The Stat if the existing znode belongs to this broker; None: create again."""
         reply = await self.read_if_present(path)
         if reply is None:
             return None
         assert reply.stat is not None
         owner, session = reply.stat.ephemeral_owner, self.client.session_id
-        # An earlier attempt whose reply was lost.
+        # Created by an earlier attempt whose response was lost.
         if owner == session:
             return reply.stat
-        # The session before this one has expired, and its node is still there (ZOOKEEPER-2985).
-        if self._era.recreates_registration and owner and owner == self._registered_session:
+        # The previous session has expired, but its znode still exists (ZOOKEEPER-2985).
+        if (
+            self._client_version.recreates_registration
+            and owner
+            and owner == self._registered_session
+        ):
             deleted = await self.one(Delete(path, MATCH_ANY_VERSION))
             if deleted.code not in (Code.OK, Code.NO_NODE):
                 raise ZooKeeperError(deleted.code, path)
@@ -168,7 +173,7 @@ class KafkaZkClient(ConfigRequests):
     # -- the controller's election -----------------------------------------------------------------
 
     async def register_and_check_existence(self, handler: ZNodeChangeHandler) -> bool:
-        """Register the handler, then `exists` with the watch that this sets."""
+        """Register the handler, then send `exists`, which sets its watch."""
         self.client.register_change_handler(handler)
         return await self.path_exists(handler.path)
 
@@ -187,8 +192,8 @@ class KafkaZkClient(ConfigRequests):
     async def register_controller_and_increment_controller_epoch(
         self, broker: int
     ) -> tuple[int, int]:
-        """Win the election in one multi: (epoch, version of `/controller_epoch`); ControllerMoved
-        when it is lost (spec §2.7)."""
+        """Try to win the election with one multi; returns (epoch, version of `/controller_epoch`).
+        ControllerMoved if another broker won (spec §2.7)."""
         epoch, version = await self.get_controller_epoch() or await self._first_controller_epoch()
         new_epoch = epoch + 1
         data = codec.encode_controller(codec.ControllerZNode(broker, self._wall_ms()))
@@ -210,13 +215,16 @@ class KafkaZkClient(ConfigRequests):
         return new_epoch, stat.version
 
     async def create_controller(self, broker: int) -> None:
-        """Up to 2.0 the election's first step; ControllerMoved when another has it."""
-        if not await older.create_controller(self, broker, self._wall_ms(), self._era):
+        """Up to 2.0 the first step of the election; ControllerMoved if another broker is
+        controller."""
+        if not await legacy_requests.create_controller(
+            self, broker, self._wall_ms(), self._client_version
+        ):
             raise ControllerMoved("another broker was elected")
 
     async def increment_controller_epoch(self) -> tuple[int, int]:
-        """Up to 2.0 the second and the third: (epoch, version)."""
-        return await older.increment_controller_epoch(self, self._era)
+        """Up to 2.0 the second and third step; returns (epoch, version)."""
+        return await legacy_requests.increment_controller_epoch(self, self._client_version)
 
     async def _first_controller_epoch(self) -> tuple[int, int]:
         data = codec.encode_controller_epoch(INITIAL_CONTROLLER_EPOCH)
@@ -231,7 +239,7 @@ class KafkaZkClient(ConfigRequests):
         return result
 
     async def _check_controller_and_epoch(self, broker: int, new_epoch: int) -> tuple[int, int]:
-        """Was it my own earlier attempt whose reply was lost?"""
+        """Check whether an earlier attempt won whose response was lost."""
         current = await self.get_controller_id()
         if current is None:
             raise ControllerMoved("the controller's node went away while electing")
@@ -245,7 +253,7 @@ class KafkaZkClient(ConfigRequests):
         return result
 
     async def delete_controller(self, epoch_zk_version: int) -> None:
-        """Fenced delete of `/controller`, to force an election."""
+        """Fenced delete of `/controller`, which forces an election."""
         await self.delete_paths([paths.CONTROLLER], epoch_zk_version)
 
     # -- brokers and topics ------------------------------------------------------------------------
@@ -254,13 +262,13 @@ class KafkaZkClient(ConfigRequests):
         return sorted(int(name) for name in await self.get_children(paths.BROKER_IDS))
 
     async def get_all_broker_and_epochs(self) -> dict[int, tuple[BrokerInfo, int]]:
-        """Every registration with its broker epoch (getAllBrokerAndEpochsInCluster)."""
+        """All registrations with their broker epochs (getAllBrokerAndEpochsInCluster)."""
         return await self.get_brokers_and_epochs(await self.get_sorted_broker_list())
 
     async def get_brokers_and_epochs(
         self, brokers: Sequence[int]
     ) -> dict[int, tuple[BrokerInfo, int]]:
-        """Of these; who is gone is left out."""
+        """The registrations of these brokers; those without one are left out."""
         replies = await self._read_all([paths.broker_id(b) for b in brokers])
         brokers_and_epochs = {}
         for broker, reply in zip(brokers, replies, strict=True):
@@ -281,7 +289,7 @@ class KafkaZkClient(ConfigRequests):
     async def get_full_replica_assignment_for_topics(
         self, topics: Iterable[str]
     ) -> dict[TopicPartition, ReplicaAssignment]:
-        """Each partition's replicas; a topic without a readable znode has none."""
+        """The replicas of each partition; topics without a readable znode are left out."""
         names = list(topics)
         replies = await self._read_all([paths.topic(t) for t in names])
         assignments: dict[TopicPartition, ReplicaAssignment] = {}
@@ -290,30 +298,32 @@ class KafkaZkClient(ConfigRequests):
                 assignment = self._decoded(codec.decode_topic, paths.topic(name), reply.data)
                 for partition, replicas in (assignment or {}).items():
                     assignments[TopicPartition(name, partition)] = replicas
-        if not self._era.creates_leaf_first:
+        if not self._client_version.creates_leaf_first:
             return assignments
-        # A mutable HashMap: new partitions are created in its order, one after the other
+        # Kafka reads into a mutable HashMap, and creates new partitions one by one in its order
         # (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
-        ordered = self._era.scala.map_order(assignments, lambda p: topic_and_partition_hash(*p))
+        ordered = self._client_version.scala.map_order(
+            assignments, lambda p: topic_and_partition_hash(*p)
+        )
         return {partition: assignments[partition] for partition in ordered}
 
     async def create_topic_assignment(
         self, topic: str, assignment: Mapping[int, ReplicaAssignment]
     ) -> None:
-        """The topic's znode, never fenced (admin API)."""
+        """Create the topic's znode; never fenced (admin API)."""
         await self._create_recursive(
             paths.topic(topic), self._encode_topic(assignment), fail_if_exists=True
         )
 
     def _encode_topic(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-        return codec.encode_topic(assignment, self._era.topic_version)
+        return codec.encode_topic(assignment, self._client_version.topic_version)
 
     # -- partition states --------------------------------------------------------------------------
 
     async def get_topic_partition_states(
         self, partitions: Sequence[TopicPartition]
     ) -> dict[TopicPartition, LeaderIsrAndControllerEpoch]:
-        """The states that exist and can be read."""
+        """The states that exist and can be decoded."""
         replies = await self._read_all([_state_path(p) for p in partitions])
         states = {}
         for partition, reply in zip(partitions, replies, strict=True):
@@ -339,9 +349,11 @@ class KafkaZkClient(ConfigRequests):
         states: Mapping[TopicPartition, LeaderIsrAndControllerEpoch],
         epoch_zk_version: int,
     ) -> dict[TopicPartition, Reply]:
-        """`…/partitions` per topic, `…/partitions/<p>`, then the states; results of the first two
-        are ignored. Up to 1.0 each state by itself, and its parents where they are missing."""
-        if self._era.creates_leaf_first:
+        """Create `…/partitions` per topic, `…/partitions/<p>`, then the states; the results of the
+        first two are ignored. Up to 1.0 each state is created on its own, and its parents if they
+        are missing.
+        """
+        if self._client_version.creates_leaf_first:
             return {p: await self._create_state(p, s) for p, s in states.items()}
         topics = list(dict.fromkeys(p.topic for p in states))
         await self.fenced_batch(
@@ -349,7 +361,8 @@ class KafkaZkClient(ConfigRequests):
         )
         nodes = [Create(paths.topic_partition(*p), None) for p in states]
         await self.fenced_batch(nodes, epoch_zk_version)
-        # Only the states count: the paths above them may exist from another partition or attempt.
+        # Only these results count: the paths above may exist from another partition or an earlier
+        # attempt.
         creates = [Create(_state_path(p), codec.encode_state(s)) for p, s in states.items()]
         replies = await self.fenced_batch(creates, epoch_zk_version)
         return dict(zip(states, replies, strict=True))
@@ -357,7 +370,7 @@ class KafkaZkClient(ConfigRequests):
     async def _create_state(
         self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
     ) -> Reply:
-        """createPersistentPath, unfenced."""
+        """createPersistentPath, without fencing."""
         path = _state_path(partition)
         try:
             await self._create_recursive(path, codec.encode_state(state), fail_if_exists=True)
@@ -371,8 +384,8 @@ class KafkaZkClient(ConfigRequests):
         controller_epoch: int,
         epoch_zk_version: int,
     ) -> UpdateLeaderAndIsrResult:
-        """The controller's conditional writes, one fenced setData per partition (spec §2.5). An
-        error of the whole batch is every partition's; ControllerMoved is raised."""
+        """The controller's conditional writes: one fenced setData per partition (spec §2.5). An
+        error of the whole batch applies to every partition; ControllerMoved is raised."""
         writes = [
             SetData(
                 _state_path(p),
@@ -402,16 +415,17 @@ class KafkaZkClient(ConfigRequests):
     async def conditional_update_path(
         self, path: str, data: bytes, expected_version: int, checker: Callable[[Reply], int | None]
     ) -> Updated | Rejected:
-        """setData at `expected_version`. On BADVERSION the znode is read back and `checker` may
-        recognise it as this very write (a lost reply): then its version counts
-        (conditionalUpdatePath, KAFKA-1382)."""
-        # Nothing refreshes a version that is behind: a leader keeps it until a LeaderAndIsr with a
-        # greater leader epoch (H5).
+        """setData at `expected_version`. After BADVERSION the znode is read, and `checker` may
+        recognise it as this same write (its response was lost): that version is then returned
+        (conditionalUpdatePath, KAFKA-1382).
+        """
+        # Nothing updates an outdated version: a leader keeps it until a LeaderAndIsr with a greater
+        # leader epoch arrives (H5).
         reply = await self.one(SetData(path, data, expected_version))
         if reply.code is Code.OK:
             assert reply.stat is not None
             return Updated(reply.stat.version)
-        if reply.code is Code.BAD_VERSION and self._era.recognises_own_writes:
+        if reply.code is Code.BAD_VERSION and self._client_version.recognises_own_writes:
             current = await self.one(GetData(path))
             version = checker(current) if current.code is Code.OK else None
             return Rejected("BADVERSION") if version is None else Updated(version)
@@ -422,13 +436,13 @@ class KafkaZkClient(ConfigRequests):
     async def update_isr(
         self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch
     ) -> Updated | Rejected:
-        """The leader's own write: unfenced, with the checker
+        """The leader's own ISR write: without fencing, with the checker
         (ReplicationUtils.updateLeaderAndIsr)."""
         data = codec.encode_state(state)
 
         def checker(current: Reply) -> int | None:
             assert current.stat is not None
-            # Both decoded with the current version: only the version may differ.
+            # Both are decoded with the current version, so only the payloads are compared.
             written = codec.decode_state(_state_path(partition), data, current.stat.version)
             return (
                 current.stat.version if self.decode_state(partition, current) == written else None
@@ -440,9 +454,9 @@ class KafkaZkClient(ConfigRequests):
     # -- ISR change notifications ------------------------------------------------------------------
 
     async def propagate_isr_changes(self, partitions: Iterable[TopicPartition]) -> str:
-        """One sequential node that names the partitions; returns its path."""
-        maps = self._era.names_partitions_in_scala_maps
-        data = codec.encode_isr_change(partitions, self._era.scala, scala_maps=maps)
+        """Create one sequential znode that lists the partitions; returns its path."""
+        maps = self._client_version.names_partitions_in_scala_maps
+        data = codec.encode_isr_change(partitions, self._client_version.scala, scala_maps=maps)
         prefix = paths.isr_change_notification_sequence()
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))
         expect_ok(reply, prefix)
@@ -451,7 +465,7 @@ class KafkaZkClient(ConfigRequests):
     async def get_all_isr_change_notifications(
         self, listed: Sequence[str] | None = None
     ) -> list[str]:
-        """The sequence numbers of the nodes that there are, or of those that were listed."""
+        """The sequence numbers of the existing notifications, or of those listed by the event."""
         names = listed
         if names is None:
             names = await self.get_children(paths.ISR_CHANGE_NOTIFICATION)
@@ -464,8 +478,8 @@ class KafkaZkClient(ConfigRequests):
     async def get_partitions_from_isr_change_notifications(
         self, sequence_numbers: Sequence[str]
     ) -> list[TopicPartition]:
-        """All partitions that the nodes name, as often as they are named; nodes that are gone or
-        unreadable name none."""
+        """All partitions that the notifications name, with repetitions; missing or unreadable
+        notifications are skipped."""
         where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
         named: list[TopicPartition] = []
         for path, reply in zip(where, await self._read_all(where), strict=True):
@@ -507,20 +521,20 @@ class KafkaZkClient(ConfigRequests):
         return list(await self._read(path, codec.decode_preferred_election) or ())
 
     async def create_preferred_replica_election(self, partitions: Iterable[TopicPartition]) -> Code:
-        """The command of a tool, never fenced."""
+        """A tool's command; never fenced."""
         data = codec.encode_preferred_election(list(partitions))
         return (await self.one(Create(paths.PREFERRED_REPLICA_ELECTION, data))).code
 
     async def delete_preferred_replica_election(self, epoch_zk_version: int) -> None:
-        """Sent whether it exists or not, as Kafka does."""
+        """Sent whether or not the znode exists, as in Kafka."""
         await self.delete_paths([paths.PREFERRED_REPLICA_ELECTION], epoch_zk_version)
 
     async def delete_topic_deletion(self, topic: str, epoch_zk_version: int) -> None:
-        """The marker of a deletion that is over."""
+        """Delete the marker of a completed topic deletion."""
         await self.delete_paths([paths.delete_topic(topic)], epoch_zk_version)
 
     async def create_delete_topic_path(self, topic: str) -> Code:
-        """The marker of a deletion (admin API, unfenced)."""
+        """Create the marker of a topic deletion (admin API, never fenced)."""
         return (await self.one(Create(paths.delete_topic(topic), None))).code
 
     async def set_topic_assignment(
@@ -529,26 +543,26 @@ class KafkaZkClient(ConfigRequests):
         assignment: Mapping[int, ReplicaAssignment],
         epoch_zk_version: int = NO_FENCING,
     ) -> None:
-        """Overwrite the topic's znode, whatever its version (the last writer wins)."""
+        """Overwrite the topic's znode in any version (the last writer wins)."""
         path, data = paths.topic(topic), self._encode_topic(assignment)
         write = SetData(path, data, MATCH_ANY_VERSION)
         expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
 
     async def get_partition_reassignment(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """What the command znode asks for; nothing when it is absent or unreadable."""
+        """The targets in the command znode; empty if it is absent or unreadable."""
         return await self._read(paths.REASSIGN_PARTITIONS, codec_admin.decode_reassignment) or {}
 
     async def create_partition_reassignment(
         self, moves: Mapping[TopicPartition, tuple[int, ...]]
     ) -> Code:
-        """The command of a tool, never fenced."""
+        """A tool's command; never fenced."""
         data = codec_admin.encode_reassignment(moves)
         return (await self.one(Create(paths.REASSIGN_PARTITIONS, data))).code
 
     async def set_or_create_partition_reassignment(
         self, left: Mapping[TopicPartition, tuple[int, ...]], epoch_zk_version: int
     ) -> None:
-        """Rewrite the command znode with what is left; on NONODE create it."""
+        """Overwrite the command znode with the remaining moves; on NONODE create it."""
         path, data = paths.REASSIGN_PARTITIONS, codec_admin.encode_reassignment(left)
         write = SetData(path, data, MATCH_ANY_VERSION)
         reply = (await self.fenced_batch([write], epoch_zk_version))[0]
@@ -557,9 +571,9 @@ class KafkaZkClient(ConfigRequests):
         expect_ok(reply, path)
 
     async def delete_partition_reassignment(self, epoch_zk_version: int) -> None:
-        """No move through the command znode is left. From 2.4 on through deletePath, which lists
-        the children, although this znode has none."""
-        if self._era.lists_before_deleting:
+        """Delete the command znode after its last move. From 2.4 on this goes through deletePath,
+        which lists the children, although this znode has none."""
+        if self._client_version.lists_before_deleting:
             await self.delete_recursive(paths.REASSIGN_PARTITIONS, epoch_zk_version)
         else:
             await self.delete_paths([paths.REASSIGN_PARTITIONS], epoch_zk_version)
@@ -567,7 +581,8 @@ class KafkaZkClient(ConfigRequests):
     async def get_broker_ids_from_log_dir_events(
         self, sequence_numbers: Sequence[str]
     ) -> list[int]:
-        """Whose log directories failed; nodes that are gone or unreadable name nobody."""
+        """The brokers whose log directories failed; missing or unreadable notifications are
+        skipped."""
         where = [paths.log_dir_event_notification_sequence(n) for n in sequence_numbers]
         named: dict[int, None] = {}
         for path, reply in zip(where, await self._read_all(where), strict=True):
@@ -578,7 +593,8 @@ class KafkaZkClient(ConfigRequests):
         return list(named)
 
     async def propagate_log_dir_event(self, broker: int) -> str:
-        """One sequential node that says that a log directory of `broker` failed; its path."""
+        """Create one sequential znode that reports a failed log directory of `broker`; returns its
+        path."""
         data = codec_admin.encode_log_dir_event(codec_admin.LogDirEvent(broker))
         prefix = paths.log_dir_event_notification_sequence()
         reply = await self.one(Create(prefix, data, CreateMode.PERSISTENT_SEQUENTIAL))

@@ -1,7 +1,7 @@
-"""What older releases ask of ZooKeeper in other steps: the controller's election up to 2.0, a
-broker's registration up to 2.1.
+"""Older releases' request sequences: the controller's election up to 2.0, a broker's registration
+up to 2.1.
 
-Functions over the requests of one process. They must not know which release asks. Sources:
+Functions over the requests of one process; they do not know the release. Sources:
 server/ZookeeperLeaderElector.scala@0.8.2.2 and @0.10.2.2, controller/KafkaController.scala@1.0.2
 and @2.0.1 (elect, incrementControllerEpoch), utils/ZkUtils.scala@1.0.2; spec §2.7, §2.8.
 """
@@ -19,13 +19,16 @@ from zk.errors import Code, ZooKeeperError
 from zk.ops import Create, CreateMode, SetData
 
 FIRST_EPOCH, FIRST_VERSION = 1, 1
-"""What a controller remembers that has made the epoch's znode; its version is 0 in truth."""
+"""The values that a controller remembers after it has created the epoch's znode; the actual version
+is 0."""
 
 
-async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: ClientVersion) -> bool:
-    """The first step: `/controller`; False when another has it."""
+async def create_controller(
+    zk: ZkRequests, broker: int, wall_ms: int, client_version: ClientVersion
+) -> bool:
+    """The first step: create `/controller`; False if another broker has it."""
     data = codec.encode_controller(codec.ControllerZNode(broker, wall_ms))
-    if not era.compares_ephemerals:
+    if not client_version.compares_ephemerals:
         return await _create_ephemeral(zk, paths.CONTROLLER, data)
 
     def is_mine(stored: bytes | None) -> bool:
@@ -34,11 +37,13 @@ async def create_controller(zk: ZkRequests, broker: int, wall_ms: int, era: Clie
     return await _create_unlike_mine(zk, paths.CONTROLLER, data, is_mine)
 
 
-async def increment_controller_epoch(zk: ZkRequests, era: ClientVersion) -> tuple[int, int]:
-    """The second and third: read the epoch, and write the next one at the version that was read:
-    (epoch, version). Between the steps another may be elected (H8)."""
+async def increment_controller_epoch(
+    zk: ZkRequests, client_version: ClientVersion
+) -> tuple[int, int]:
+    """The second and third step: read the epoch, then write the next one at that version. Returns
+    (epoch, version). Between the steps another broker may be elected (H8)."""
     epoch, version = 0, 0
-    if not era.looks_before_creating or await zk.path_exists(paths.CONTROLLER_EPOCH):
+    if not client_version.looks_before_creating or await zk.path_exists(paths.CONTROLLER_EPOCH):
         current = await zk.read_if_present(paths.CONTROLLER_EPOCH)
         if current is not None and current.stat is not None:
             epoch, version = codec.decode_controller_epoch(current.data), current.stat.version
@@ -54,12 +59,12 @@ async def increment_controller_epoch(zk: ZkRequests, era: ClientVersion) -> tupl
 
 
 async def register_broker(
-    zk: ZkRequests, broker: int, info: BrokerInfo, era: ClientVersion
+    zk: ZkRequests, broker: int, info: BrokerInfo, client_version: ClientVersion
 ) -> None:
-    """A plain create; NODEEXISTS of another session ends the start-up, in 0.8 of another host or
-    port."""
+    """A plain create. NODEEXISTS of another session ends the start-up; in 0.8 that of another host
+    or port."""
     path = paths.broker_id(broker)
-    if era.creates_parents_first:
+    if client_version.creates_parents_first:
         for parent in (paths.parent(paths.BROKER_IDS), paths.BROKER_IDS):
             await zk.one(Create(parent, None))
     data = codec_admin.encode_broker(info)
@@ -67,7 +72,7 @@ async def register_broker(
     def is_mine(stored: bytes | None) -> bool:
         return codec_admin.decode_broker(path, stored).endpoints == info.endpoints
 
-    if era.compares_ephemerals:
+    if client_version.compares_ephemerals:
         created = await _create_unlike_mine(zk, path, data, is_mine)
     else:
         created = await _create_ephemeral(zk, path, data)
@@ -76,7 +81,7 @@ async def register_broker(
 
 
 async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
-    """True when it is ours, also by an attempt whose reply was lost."""
+    """True if the znode belongs to this session, even from an attempt whose response was lost."""
     while True:
         reply = await zk.one(Create(path, data, CreateMode.EPHEMERAL))
         if reply.code is Code.OK:
@@ -91,9 +96,10 @@ async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
 async def _create_unlike_mine(
     zk: ZkRequests, path: str, data: bytes, is_mine: Callable[[bytes | None], bool]
 ) -> bool:
-    """createEphemeralPathExpectConflictHandleZKBug (KAFKA-992): the very same words are those of an
-    attempt whose reply was lost; what is like them was written in an earlier session, and is waited
-    for until that has ended; False for anybody else's."""
+    """createEphemeralPathExpectConflictHandleZKBug (KAFKA-992). Identical data was written by an
+    attempt whose response was lost. Equivalent data was written in an earlier session: wait until
+    it has expired. False for any other data.
+    """
     while True:
         reply = await zk.one(Create(path, data, CreateMode.EPHEMERAL))
         if reply.code is Code.OK:

@@ -1,9 +1,9 @@
 """Requests to ZooKeeper as Kafka makes them: retried within a session, fenced, recursive.
 
-What `kafka_zk_client` builds its operations from. Codes are outcomes; ZooKeeperError,
-SessionExpired and ControllerMoved end a call. Knows no path of Kafka's but `/controller_epoch`.
-Source: zk/KafkaZkClient.scala@2.6.3 (retryRequestsUntilConnected, createRecursive, deleteRecursive,
-wrapRequestWithControllerEpochCheck); spec §2.1, §2.6.
+`kafka_zk_client` builds its operations from these. Result codes are outcomes; ZooKeeperError,
+SessionExpired and ControllerMoved end a call. The only Kafka path known here is
+`/controller_epoch`. Source: zk/KafkaZkClient.scala@2.6.3 (retryRequestsUntilConnected,
+createRecursive, deleteRecursive, wrapRequestWithControllerEpochCheck); spec §2.1, §2.6.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ZkRequests:
         self.client = client
 
     async def batch(self, requests: Sequence[Request]) -> list[Reply]:
-        """A pipelined batch with retry on connection loss."""
+        """A pipelined batch, repeated after a connection loss."""
         return await self.client.retry_until_connected(requests)
 
     async def one(self, request: Request) -> Reply:
@@ -53,8 +53,8 @@ class ZkRequests:
     async def fenced_batch(
         self, ops: Sequence[Write], controller_epoch_zk_version: int
     ) -> list[Reply]:
-        """Each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1: sent
-        plainly. ControllerMoved when the check fails (spec §2.6)."""
+        """Send each operation in a multi with the check of `/controller_epoch` (KAFKA-6082); -1:
+        without fencing. ControllerMoved is raised if the check fails (spec §2.6)."""
         if controller_epoch_zk_version < 0:
             return await self.batch(ops)
         check = Check(paths.CONTROLLER_EPOCH, controller_epoch_zk_version)
@@ -73,7 +73,7 @@ class ZkRequests:
         return reply_of(op, reply.zxid)
 
     def _decoded(self, decode: Callable[P, T], *args: P.args, **named: P.kwargs) -> T | None:
-        """None, as if the znode were absent, where it cannot be read."""
+        """The decoded value; None, as if the znode were absent, if it is malformed."""
         try:
             return decode(*args, **named)
         except MalformedZNode as error:
@@ -81,22 +81,22 @@ class ZkRequests:
             return None
 
     async def read_if_present(self, path: str) -> Reply | None:
-        """None: there is no such znode."""
+        """The response; None if the znode does not exist."""
         return reply_if_present(await self.one(GetData(path)), path)
 
     async def _read(self, path: str, decode: Callable[[bytes | None], T]) -> T | None:
-        """A znode's content; None: there is no such znode, or it cannot be decoded."""
+        """A znode's decoded content; None if it does not exist or cannot be decoded."""
         reply = await self.read_if_present(path)
         return None if reply is None else self._decoded(decode, reply.data)
 
     async def _read_all(self, where: Sequence[str]) -> Iterator[Reply | None]:
-        """Several in one batch, each as by `read_if_present`."""
+        """Read several znodes in one batch, each as `read_if_present` does."""
         replies = await self.batch([GetData(path) for path in where])
         return map(reply_if_present, replies, where)
 
     async def get_children(self, path: str) -> list[str]:
-        """Names of the children (empty when the parent is absent), watched where a handler is
-        registered and the request asks for it."""
+        """Names of the children (empty if the parent is absent); sets a watch if a handler is
+        registered."""
         return await self._children(GetChildren(path, watch=True))
 
     async def _children(self, request: GetChildren) -> list[str]:
@@ -112,8 +112,8 @@ class ZkRequests:
     async def _create_recursive(
         self, path: str, data: bytes | None, *, fail_if_exists: bool
     ) -> None:
-        """Create; on NONODE the parents first, then again (createRecursive)."""
-        # The leaf first: most often its parents exist.
+        """Create; on NONODE create the parents, then try again (createRecursive)."""
+        # The leaf first, because its parents usually exist.
         reply = await self.one(Create(path, data))
         if reply.code is Code.NO_NODE:
             await self._create_parents(paths.parent(path))
@@ -131,8 +131,8 @@ class ZkRequests:
             expect_ok(reply, path)
 
     async def delete_recursive(self, path: str, epoch_zk_version: int) -> None:
-        """Children first, each found by listing its parent, then the node; fenced. What is gone
-        already is no error, anything else is."""
+        """Delete the children, listed level by level, then the node; fenced. A znode that is
+        already gone is not an error."""
         reply = reply_if_present(await self.one(GetChildren(path, watch=True)), path)
         if reply is None:
             return
@@ -142,7 +142,7 @@ class ZkRequests:
         reply_if_present(deleted, path)
 
     async def delete_paths(self, where: Sequence[str], epoch_zk_version: int) -> list[Reply]:
-        """Fenced; most callers do not look at what comes of it."""
+        """Fenced deletes; most callers ignore the results."""
         deletes = [Delete(path, MATCH_ANY_VERSION) for path in where]
         return await self.fenced_batch(deletes, epoch_zk_version)
 
@@ -152,7 +152,7 @@ def reply_of(result: OpResult, zxid: int) -> Reply:
 
 
 def reply_if_present(reply: Reply, path: str) -> Reply | None:
-    """None: there is no such znode. Raises ZooKeeperError for any other error."""
+    """The response; None if the znode does not exist. Raises ZooKeeperError for any other error."""
     if reply.code is Code.NO_NODE:
         return None
     expect_ok(reply, path)

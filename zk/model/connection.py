@@ -1,8 +1,7 @@
-"""The server's side of sessions and connections: which connection a session has, and what it waits
-for.
+"""The server's side of sessions and connections.
 
-A session outlives its connections. Knows no faults and no clock; who does what with a packet is
-decided in `zk.model.ensemble`.
+A session outlives its connections. This module knows no faults and no clock; `zk.model.ensemble`
+decides how packets are processed.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from zk.wire import Direction, Lane
 
 
 class ServerSession:
-    """What the server remembers of a session; `deadline_ms` is on the server's clock, at a tick."""
+    """The server's record of a session; `deadline_ms` is on the server's clock, at a tick."""
 
     __slots__ = ("client", "connection", "deadline_ms", "session_id", "timeout_ms")
 
@@ -31,7 +30,7 @@ class ServerSession:
 
 
 class Connection:
-    """The server's end of one connection. `follower` is the server that it ends at; None: the
+    """The server's end of one connection. `follower` is the server at this end; None: the
     leader."""
 
     __slots__ = (
@@ -63,14 +62,14 @@ class Connection:
         self._parked: deque[ToServer] = deque()
 
     def park(self, packet: ToServer) -> bool:
-        """Whether `packet` has to wait for the follower, as all requests of one session behind a
-        write do (CommitProcessor.java 3.5.9)."""
+        """Whether `packet` has to wait for the follower: all requests of a session wait behind its
+        write (CommitProcessor.java 3.5.9)."""
         if self._waiting:
             self._parked.append(packet)
         return self._waiting
 
     def when_applied(self, then: Callable[[], None]) -> None:
-        """Do `then` once this connection's server has applied all that the leader has."""
+        """Call `then` once this connection's server has applied everything that the leader has."""
         if self.follower is None:
             then()
             return
@@ -78,7 +77,7 @@ class Connection:
         def resume() -> None:
             self._waiting = False
             then()
-            # What was parked may be a write itself: then the rest waits for that.
+            # A parked packet may be a write: the remaining ones then wait for it.
             while self._parked and not self._waiting:
                 self._on_packet(self, self._parked.popleft())
 

@@ -1,9 +1,9 @@
 """A modelled ZooKeeper service: one server's sessions, connections and log over `zk.model.tree`.
 
-All that happens in the server runs on its lane, one request at a time; the order of application is
-that of the zxids. A session expires when its client has been silent for its time-out, rounded up to
-a tick (`session_tracker`); then its ephemeral nodes go, in one transaction. Faults are methods. The
-client half is `model_client`, what is between them `link`.
+The server processes one request at a time on its lane; the order of application is that of the
+zxids. A session expires when its client has been silent for its timeout, rounded up to a tick
+(`session_tracker`); its ephemerals are then removed in one transaction. Faults are methods.
+`model_client` is the client's side; `link` is between the two.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _READS = (Exists, GetData, GetChildren)
 
 
 class Ensemble:
-    """`zk.wire.Service`, modelled; clients are known by name, faults are aimed at a client."""
+    """`zk.wire.Service`, modelled; clients are known by name, and faults apply to one client."""
 
     def __init__(
         self,
@@ -54,9 +54,10 @@ class Ensemble:
         epoch_ms: int = 0,
         tracker: Lane | None = None,
     ) -> None:
-        """`epoch_ms` is the wall clock when the world's clock showed 0; `tick_phase_ms` shifts the
-        server's ticks, which a real machine's start decides. `tracker` is the thread that looks for
-        sessions whose time is over; without one of its own it does so before each packet."""
+        """`epoch_ms` is the wall clock at the world's time 0. `tick_phase_ms` shifts the server's
+        ticks, which depend on the start of a real machine. `tracker` is the thread that expires
+        sessions; without one the server checks before each packet.
+        """
         self.tree = Tree()
         self._server = server
         self._has_tracker_thread = tracker is not None
@@ -109,9 +110,9 @@ class Ensemble:
     def accept(
         self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
     ) -> Pipe[ToServer] | None:
-        """A client connects; None when nobody listens."""
+        """A client connects; None if the server is down."""
         if self._loading:
-            # Listens, but has no data yet: it reads nothing and answers nothing.
+            # The port is open but the server has no data yet: it neither reads nor responds.
             return Pipe(link, self._server, Direction.TO_SERVER, lambda packet: None, on_pass)
         if not self._up:
             return None
@@ -122,55 +123,57 @@ class Ensemble:
     # faults
 
     def cut(self, client: str, *ways: Direction) -> None:
-        """Bytes between `client` and the server stop both ways (or these); connections stay."""
+        """Stop packets between `client` and the server, in both directions or in these; connections
+        stay open."""
         self._link(client).cut(*ways)
 
     def heal(self, client: str) -> None:
-        """What was held by `cut` passes, in order."""
+        """Release the packets that `cut` holds, in order."""
         self._link(client).heal()
 
     def delay(self, client: str, extra_us: int) -> None:
-        """Everything takes `extra_us` longer each way; 0 ends it."""
+        """Delay every packet by `extra_us` in each direction; 0 ends this."""
         self._link(client).extra_us = extra_us
 
     def disturb(self, client: str, drawn_us: Callable[[Direction], int]) -> None:
-        """Every packet takes longer by what is drawn for it, each way."""
+        """Delay every packet by a drawn time, in each direction."""
         self._link(client).drawn_us = drawn_us
 
     def expire(self, client: str) -> None:
-        """The server ends the sessions of `client` now, as if their time had run out; one that is
-        down does not."""
+        """End the sessions of `client` now, as if they had timed out; a server that is down does
+        nothing."""
         self._server.post(partial(self._expire_client, client))
 
     def forget(self, client: str) -> None:
-        """The sessions of `client` are not known any more when it reconnects; what they hold stays
-        until `end_forgotten` (ZOOKEEPER-2985, as after an election among servers)."""
+        """The server no longer knows the sessions of `client` when it reconnects; their ephemerals
+        stay until `end_forgotten` (ZOOKEEPER-2985, as after a leader election among servers)."""
         self._server.post(partial(self._forget_client, client))
 
     def end_forgotten(self, client: str) -> None:
-        """The forgotten sessions of `client` end, and what they hold goes."""
+        """End the forgotten sessions of `client` and remove their ephemerals."""
         self._server.post(partial(self._end_forgotten, client))
 
     def drop_connection(
         self, client: str, when: When, kind: str | None = None, count: int = 1
     ) -> None:
-        """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
-        any) from `client`: before each is applied, or after it, so that the answer is lost. 0: at
-        no more, whatever was ordered."""
+        """Break the connection at the next `count` requests of `kind` (`setData`, `multi`; None:
+        any) from `client`: before the request is applied, or after it, so that the response is
+        lost. 0 cancels earlier orders.
+        """
         ordered = self._drops.pop(client, [])
         if count:
             self._drops[client] = [*ordered, *[(when, kind)] * count]
 
     def lag(self, client: str, lag_us: int) -> None:
-        """From now on `client` talks to a server that applies everything `lag_us` later; 0: which
-        catches up and lags no more."""
+        """Connect `client` to a server that applies everything `lag_us` later; 0: that server
+        catches up."""
         follower = self._followers.get(client)
         if follower is not None:
             follower.lag_us = lag_us
         elif lag_us:
             follower = Follower(self.tree.copy(), lag_us, self._server, self._deliver)
             self._followers[client] = follower
-            # Watches are kept where their session is connected: each tree loses the others'.
+            # Watches are stored where their session is connected: each tree drops the others'.
             for session in self._sessions.values():
                 elsewhere = self.tree if session.client == client else follower.tree
                 elsewhere.watches.remove_session(session.session_id)
@@ -180,39 +183,35 @@ class Ensemble:
 
     @property
     def is_up(self) -> bool:
-        """Its process is there."""
+        """Whether the server's process is up."""
         return self._up
 
     def stop(self) -> None:
-        """The server's process ends: connections break and are refused; its data is kept."""
+        """The server's process ends: connections break and new ones are refused; its data stays."""
         self._up = self._loading = False
         self._tracker.clear()
         for connection in list(self._connections):
             self._break(connection)
 
     def load(self) -> None:
-        """A new process of the server listens, but has no data yet."""
-        # Who connects now is left waiting, for as long as that connection lasts (read in the log
-        # of a 3.9.3 server that met this: NIOServerCnxn.close fails before it closes the socket).
+        """A new server process listens but has no data yet."""
+        # A client that connects now waits as long as that connection lasts (seen in the log of a
+        # 3.9.3 server: NIOServerCnxn.close fails before it closes the socket).
         self._loading = not self._up
 
     def start(self) -> None:
-        """The server is back; the sessions in its log get a full time-out from now."""
+        """The server is back; the sessions in its log get a full timeout from now on."""
         if self._up:
             return
         self._up, self._loading = True, False
-        # Deadlines are not in the log: no session ends because the server was down.
+        # The log has no deadlines: no session expires because the server was down.
         for session in self._sessions.values():
             self._tracker.touch(session)
             self._tracker.track(session)
 
-    # what an inspector may ask
-
     def client_of(self, session_id: int) -> str:
-        """Whose session it is, or was."""
+        """The client of a session, which may have ended."""
         return self._clients[session_id]
-
-    # what passes on the wire
 
     def _link(self, client: str) -> Link:
         link = self._links.get(client)
@@ -223,9 +222,10 @@ class Ensemble:
     # the server, on its lane
 
     def _on_packet(self, connection: Connection, packet: ToServer) -> None:
+        # Without a tracker thread of its own, due sessions expire before the packet is processed.
         if not self._has_tracker_thread and self._now_us() >= self._tracker.next_tick_us:
             self._tracker.on_tick()
-        # Parked packets outlive their connection.
+        # A parked packet outlives its connection.
         if connection not in self._connections:
             return
         if isinstance(packet, EndOfStream):
@@ -242,7 +242,7 @@ class Ensemble:
                 connection.to_client.send(PING, "zk_reply")
             elif isinstance(packet, SetWatches):
                 tree = self._tree_of(connection)
-                # Watches that missed a change fire before the answer.
+                # Watches that missed a change fire before the response.
                 self._deliver(
                     tree.set_watches(
                         session.session_id, packet.zxid, packet.data, packet.exist, packet.child
@@ -270,7 +270,7 @@ class Ensemble:
             if drop is None:
                 connection.to_client.send(reply, "zk_reply")
         elif isinstance(request, _READS):
-            # From the follower's own tree: it may be old.
+            # Read from the follower's own tree, which may be behind.
             reply, _, _ = apply(follower.tree)
             connection.to_client.send(reply, "zk_reply")
         else:
@@ -280,7 +280,7 @@ class Ensemble:
             self._break(connection)
 
     def _commit(self, change: Change) -> Reply:
-        """The leader applies `change`; what was logged of it is replayed by the followers."""
+        """Apply `change` at the leader; followers replay it if it was logged."""
         reply, transaction, fired = change(self.tree)
         if transaction is not None:
             self._observer.on_transaction(self._now_us(), transaction)
@@ -292,7 +292,8 @@ class Ensemble:
     def _deliver(self, fired: FiredWatches) -> None:
         for session_id, event in fired:
             session = self._sessions.get(session_id)
-            # A session without a connection learns of it by SetWatches when it is back.
+            # A session without a connection gets the event through SetWatches after its
+            # reconnection.
             if session is not None and session.connection is not None:
                 session.connection.to_client.send(event, "zk_watch")
 
@@ -301,7 +302,8 @@ class Ensemble:
     def _on_connect(self, connection: Connection, packet: Connect) -> None:
         connection.follower = self._followers.get(connection.link.client)
         if packet.session_id:
-            # ZooKeeperServer.processConnectRequest, reopenSession: an older connection is closed.
+            # The older connection of the session is closed (ZooKeeperServer.processConnectRequest,
+            # reopenSession).
             known = self._sessions.get(packet.session_id)
             if known is None:
                 connection.to_client.send(Connected(packet.session_id, 0), "zk_reply")
@@ -328,21 +330,21 @@ class Ensemble:
         connection.when_applied(lambda: connection.to_client.send(answer, "zk_reply"))
 
     def _close_session(self, session: ServerSession, *, is_requested: bool = False) -> None:
-        """One transaction; its watches fire, then the session's connection ends."""
+        """Close the session in one transaction; watches fire, then its connection ends."""
         reply = self._commit(lambda tree: tree.close_session(session.session_id))
         self._sessions.pop(session.session_id, None)
         connection = session.connection
         if connection is not None:
-            # A client whose session expires hears only that the connection ends: it learns the
-            # rest when it reconnects.
+            # A client whose session expires only sees its connection end; it learns of the expiry
+            # when it reconnects.
             if is_requested:
                 connection.to_client.send(reply, "zk_reply")
             self._break(connection)
 
     @labelled("expire_client")
     def _expire_client(self, client: str) -> None:
-        """In the way in which it can be had of a real server (zk.real.expiry): the connection ends
-        first, so that the session does not hear what its end fires."""
+        """As with a real server (zk.real.expiry): the connection ends first, so the session does
+        not see the events that its own end fires."""
         for session in list(self._sessions.values()):
             if session.client == client and self._up:
                 if session.connection is not None:
@@ -379,11 +381,12 @@ class Ensemble:
             self._tree_of(connection).watches.remove_session(session.session_id)
 
     def _tree_of(self, connection: Connection) -> Tree:
-        """The tree of the server at which it ends."""
+        """The tree of the server at the connection's other end."""
         return self.tree if connection.follower is None else connection.follower.tree
 
     def _take_drop(self, connection: Connection, request: Request) -> When | None:
         drops = self._drops.get(connection.link.client, [])
+        # The first matching order is used up; orders for other requests stay.
         for drop in drops:
             if drop[1] in (None, name_of(request)):
                 drops.remove(drop)

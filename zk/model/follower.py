@@ -1,9 +1,8 @@
-"""A server that lags: it applies what the leader committed a while later, and answers reads from
-that.
+"""A lagging server: it applies the leader's commits later and responds to reads from that state.
 
-Deliberately small: it replays the leader's commits in order, each `lag_us` after the leader. A
-write or sync that came through it is answered when it has applied it; later requests of that
-connection wait meanwhile, as those of one session do (CommitProcessor.java 3.5.9).
+It replays the leader's commits in order, each `lag_us` later. A write or sync through this server
+gets its response after this server has applied it. Later requests of that session wait meanwhile
+(CommitProcessor.java 3.5.9).
 """
 
 from __future__ import annotations
@@ -18,12 +17,11 @@ from zk.ops import Reply
 from zk.wire import Lane, labelled
 
 Change = Callable[[Tree], Applied]
-"""What the leader did to its tree and every follower does to its own."""
+"""A change that the leader applied to its tree and that followers apply to theirs."""
 
 
 class Follower:
-    """Its own copy of the tree, which holds the watches of the sessions that are connected to
-    it."""
+    """A copy of the tree, with the watches of the sessions connected to this server."""
 
     __slots__ = ("_backlog", "_deliver", "_lane", "lag_us", "tree")
 
@@ -37,7 +35,7 @@ class Follower:
         self._backlog: deque[tuple[Change, Callable[[], None] | None]] = deque()
 
     def commit(self, change: Change, then: Callable[[], None] | None = None) -> None:
-        """Apply `change` when it is due, then do `then`."""
+        """Apply `change` after the lag, then call `then`."""
         self._backlog.append((change, then))
         self._lane.call_later(self.lag_us, self._apply_next)
 
@@ -46,11 +44,11 @@ class Follower:
         change, then = self._backlog.popleft()
         _, _, fired = change(self.tree)
         self._deliver(fired)
-        # The answer after the watches: a client hears of a change before it can read it.
+        # Watch events before the response: a client sees the event before it can read the change.
         if then is not None:
             then()
 
 
 def nothing_to_apply(tree: Tree) -> Applied:
-    """The commit of a sync: it only marks a place in the order."""
+    """The commit of a sync: it only marks a position in the order."""
     return Reply(Code.OK), None, []

@@ -1,9 +1,9 @@
-"""A client's connection to the modelled service: bytes in order, and the gate that stops them.
+"""A client's connection to the modelled service: ordered packets, and a gate that can stop them.
 
-One `Link` per client process, one `Pipe` per direction of a connection. A pipe never reorders:
-packets arrive in the order in which they were sent. While the link is cut bytes stop in both
-directions and connections stay. Packets that had arrived at a paused receiver are not taken back.
-Knows no sessions.
+There is one `Link` per client process and one `Pipe` per direction of a connection. A pipe never
+reorders: packets arrive in the order in which they were sent. While the link is cut, packets stop
+in both directions but connections stay open. Packets that have already arrived at a paused receiver
+stay there. A link does not know sessions.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from zk.wire import Direction, Lane, labelled
 P = TypeVar("P")
 
 Latency = Callable[[str, str], int]
-"""(purpose, actor) -> microseconds; a fresh draw at every call."""
+"""(purpose, actor) -> microseconds; a new draw for each call."""
 
 LATENCY_PURPOSES = {
     "zk_request": "a request, ping or end of connection on its way to the server",
@@ -28,11 +28,11 @@ LATENCY_PURPOSES = {
     "zk_connect": "a connection attempt, until the server reads its first packet",
     "zk_reconnect": "the random part, below 1 s, of the sleep before each attempt but the first",
 }
-"""What the model asks its latencies for; the actor is always the client's name."""
+"""The purposes of the model's latency draws; the actor is always the client's name."""
 
 
 class Link:
-    """The gate of one client: shared by all the connections that it makes one after the other."""
+    """The gate of one client, shared by its consecutive connections."""
 
     __slots__ = ("client", "cut_directions", "drawn_us", "extra_us", "latency", "network", "pipes")
 
@@ -46,7 +46,7 @@ class Link:
         self.pipes: list[Gated] = []
 
     def cut(self, *directions: Direction) -> None:
-        """Stop bytes in both directions (or in these too), those in flight as well."""
+        """Stop packets in both directions (or in these), including those in flight."""
         self.cut_directions += tuple(
             direction
             for direction in directions or Direction
@@ -57,20 +57,20 @@ class Link:
                 pipe.hold()
 
     def heal(self) -> None:
-        """What was held passes, in order; of several connections the older one's bytes first."""
+        """Release held packets in order; older connections first."""
         if not self.cut_directions:
             return
         self.cut_directions = ()
         not_before_us: dict[str, int] = {}
-        # Pipes in the order in which they were made. TCP gives no order between connections, but
-        # what an older one had sent was on its way first.
+        # In order of creation. TCP has no order between connections, but the packets of an older
+        # connection were sent first.
         for pipe in list(self.pipes):
             earliest = not_before_us.get(pipe.purpose, 0)
             not_before_us[pipe.purpose] = pipe.release(earliest)
 
 
 class Gated(Protocol):
-    """What a link does to each of its pipes."""
+    """The operations of a link on its pipes."""
 
     @property
     def purpose(self) -> str: ...
@@ -84,8 +84,8 @@ class Gated(Protocol):
 
 
 class Pipe(Generic[P]):
-    """One direction of one connection. `on_packet` runs on the receiver's lane, `on_pass` when the
-    packet passes the gate (at once, or when it is healed)."""
+    """One direction of one connection. `on_packet` runs on the receiver's lane; `on_pass` runs when
+    a packet passes the gate (at once, or after a heal)."""
 
     __slots__ = (
         "_arrive",
@@ -127,12 +127,12 @@ class Pipe(Generic[P]):
         link.pipes.append(self)
 
     def send(self, packet: P, purpose: str, process_us: int = 0) -> None:
-        """Put `packet` on its way: it takes a latency drawn for `purpose`, and `process_us`. A
-        connection's first packet needs both ways: TCP's handshake does."""
+        """Send `packet` with a latency drawn for `purpose`, plus `process_us`. A connection's first
+        packet needs both directions because of TCP's handshake."""
         if not self.open:
             return
         cut = self._link.cut_directions
-        # Behind what is held already nothing may pass, though its own way is open.
+        # Nothing may pass packets that are already held, even if this direction is open.
         if cut and (self.direction in cut or purpose == "zk_connect" or self._held):
             self._held.append((packet, purpose, process_us))
             return
@@ -146,7 +146,7 @@ class Pipe(Generic[P]):
         due = now + link.latency(purpose, link.client) + link.extra_us + process_us
         if link.drawn_us is not None:
             due += link.drawn_us(self.direction)
-        # TCP keeps the order: a packet that drew a shorter latency waits for the one before it.
+        # TCP keeps the order: a packet with a shorter latency waits for the one before it.
         if due < self._last_due_us:
             due = self._last_due_us
         self._last_due_us = due
@@ -155,27 +155,27 @@ class Pipe(Generic[P]):
 
     @property
     def on_behalf_of(self) -> str:
-        """Which packet is next, and whose connection it is."""
+        """The next packet's type and the client of the connection, for labels of schedules."""
         client = self._link.client
         return f"{type(self._packets[0][1]).__name__} {client}" if self._packets else client
 
     @labelled("arrive")
     def arrive(self) -> None:
-        """One packet for each call that falls due; a call whose packet was held finds none."""
+        """Deliver one packet per due call; if that packet was held, the call does nothing."""
         packets = self._packets
         if packets and packets[0][0] <= self._now_us():
             self._on_packet(packets.popleft()[1])
 
     def hold(self) -> None:
-        """Stop what is in flight; what has arrived at the receiver stays with it."""
-        # From the youngest back: due times never fall within a pipe.
+        """Stop the packets in flight; those that have arrived stay with the receiver."""
+        # From the youngest backwards: due times never decrease within a pipe.
         now = self._now_us()
         while self._packets and self._packets[-1][0] > now:
             self._in_flight.appendleft(self._packets.pop()[1])
 
     def release(self, not_before_us: int) -> int:
-        """Send what was held; returns when the last of it arrives. Where nobody receives any more
-        it passes the gate all the same."""
+        """Send the held packets; returns the time at which the last one arrives. If the receiver is
+        gone the packets still pass the gate."""
         self._last_due_us = max(self._last_due_us, not_before_us)
         if not self.open:
             self._link.pipes.remove(self)
@@ -183,7 +183,8 @@ class Pipe(Generic[P]):
                 assert self._on_pass is not None
                 self._on_pass(packet)
             return self._last_due_us
-        # These had passed the gate already, and are not reported again; those behind it had not.
+        # Packets in flight have already passed the gate and are not reported again; those behind
+        # them have not.
         in_flight, self._in_flight = self._in_flight, deque()
         for packet in in_flight:
             self._carry(packet, self.purpose, 0)
@@ -193,8 +194,8 @@ class Pipe(Generic[P]):
         return self._last_due_us
 
     def close(self) -> None:
-        """The receiver is gone: nothing is delivered any more. What is held at the gate stays there
-        where somebody looks on."""
+        """The receiver is gone: nothing is delivered any more. Packets at the gate stay there if an
+        observer has to see them pass."""
         self._packets.clear()
         self._in_flight.clear()
         if self._on_pass is None:

@@ -1,8 +1,8 @@
-"""One client session of the modelled service: behaves as Java's ClientCnxn 3.5.9 does.
+"""One client session of the modelled service: behaves like Java's ClientCnxn 3.5.9.
 
-It pings, notices silence, drops and renews its connection, re-arms its watches, and learns that the
-session expired only from the server's answer. Runs on its owner's lane, so it pauses with the
-process. Knows the server only as something that accepts connections.
+It sends pings, detects silence, drops and renews its connection and sets its watches again. Only
+the server's response tells it that the session has expired. It runs on its owner's lane, so it
+pauses with the process. Of the server it only knows how to connect.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from zk.ops import (
 from zk.wire import Direction, Lane, Listener, OnReply, Timer, labelled
 
 SPIN_DELAY_US = 1_000_000
-"""StaticHostProvider.next: the sleep before a server is tried again that was tried last."""
+"""StaticHostProvider.next: the sleep before the same server is tried again."""
 
 CLEANUP_US = 100_000
 """ClientCnxnSocketNIO.cleanup sleeps before it fails the requests that were sent or queued."""
@@ -50,17 +50,17 @@ MAX_SEND_PING_INTERVAL_US = 10_000_000
 
 
 class Server(Protocol):
-    """What a client needs of the service."""
+    """What a client needs from the service."""
 
     def accept(
         self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
     ) -> Pipe[ToServer] | None:
-        """A new connection's way to the server; None: connection refused."""
+        """The server's pipe of a new connection; None: connection refused."""
         ...
 
 
 class Phase(Enum):
-    """Where ClientCnxn's send thread stands."""
+    """The state of ClientCnxn's send thread."""
 
     SLEEPING = auto()
     CLEANING = auto()
@@ -76,7 +76,7 @@ _WATCHING = (Exists, GetData, GetChildren)
 
 
 class ClientWatches:
-    """The watches that the server's answers have confirmed (ZooKeeper.java ZKWatchManager)."""
+    """The watches that the server's responses have confirmed (ZooKeeper.java ZKWatchManager)."""
 
     __slots__ = ("child", "data", "exist")
 
@@ -86,6 +86,8 @@ class ClientWatches:
         self.child: dict[str, None] = {}
 
     def register(self, request: Request, code: Code) -> None:
+        # A watch exists only after the response: a request that fails with CONNECTION_LOSS sets
+        # none.
         if isinstance(request, GetChildren):
             if code is Code.OK:
                 self.child[request.path] = None
@@ -96,12 +98,12 @@ class ClientWatches:
                 self.exist[request.path] = None
 
     def take(self, event: WatchedEvent) -> bool:
-        """Whether anybody watches for this; they do not any more (materialize)."""
+        """Remove the watches of the event's path; False if there are none (materialize)."""
         tables: tuple[dict[str, None], ...] = (self.data, self.exist)
         if event.type is EventType.NODE_CHILDREN_CHANGED:
             tables = (self.child,)
         elif event.type is EventType.NODE_DELETED:
-            # One event ends all watches of the path; the server sends it once.
+            # One event ends all watches of the path, and the server sends it once.
             tables = (self.data, self.exist, self.child)
         is_watched = any(event.path in table for table in tables)
         for table in tables:
@@ -118,7 +120,7 @@ Sent = Request | SetWatches | CloseSession
 
 
 class ModelSession:
-    """zk.wire.Session over a modelled link; see there."""
+    """zk.wire.Session over a modelled link."""
 
     def __init__(
         self,
@@ -135,12 +137,12 @@ class ModelSession:
         self._now_us = lane.now_us
         self._listener = listener
         self._on_pass = on_pass
-        self._wished_ms = timeout_ms
+        self._requested_timeout_ms = timeout_ms
         self._session_id = 0
         self._phase = Phase.SLEEPING
         self._closing = False
         self.linked = False
-        self._told_connected = False
+        self._reported_connected = False
         self._ever_connected = False
         self._last_zxid = 0
         self._watches = ClientWatches()
@@ -153,19 +155,19 @@ class ModelSession:
         self._set_timeouts(timeout_ms)
         lane.post(self._connect)
 
-    # what the owner may do
-
     @property
     def session_id(self) -> int:
         return self._session_id
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
-        """Send now, or once connected; a session that is over answers by itself."""
+        """Send now, or after connecting; a session that has ended responds at once, without the
+        server."""
         if self._phase is Phase.CONNECTED and not self._closing:
             self._send(request, on_reply)
         elif self._phase in _OVER or self._closing:
             code = Code.SESSION_EXPIRED if self._phase in _OVER else Code.CONNECTION_LOSS
-            # Never from inside submit: a callback comes on the lane, as an answer would.
+            # Never called from inside submit: the callback runs on the lane, as for a server's
+            # response.
             self._lane.post(partial(self._answer, on_reply, Reply(code)))
         else:
             self._outgoing.append((request, on_reply))
@@ -177,7 +179,7 @@ class ModelSession:
             self._send(CLOSE_SESSION, self._on_closed)
             self._closing = True
         elif self._phase is Phase.CONNECTING:
-            # It goes out behind what waits, once there is an answer to Connect.
+            # Sent after the waiting requests, once the server has responded to Connect.
             self._outgoing.append((CLOSE_SESSION, self._on_closed))
             self._closing = True
         else:
@@ -211,7 +213,7 @@ class ModelSession:
     def _connect(self) -> None:
         if self._phase is not Phase.SLEEPING or self._closing:
             return
-        # Only now: until the next attempt begins getState goes on to say CONNECTED.
+        # Only now: until the next attempt starts, getState still returns CONNECTED.
         self.linked = False
         self._last_sent_us = self._last_heard_us = self._now_us()
         self._from_server = Pipe(self._link, self._lane, Direction.TO_CLIENT, self._receive)
@@ -221,13 +223,13 @@ class ModelSession:
             return
         self._phase = Phase.CONNECTING
         self._ever_connected = True
-        connect = Connect(self._session_id, self._wished_ms, self._last_zxid)
+        connect = Connect(self._session_id, self._requested_timeout_ms, self._last_zxid)
         self._to_server.send(connect, "zk_connect")
         self._arm()
 
     def _on_connected(self, answer: Connected) -> None:
         if answer.timeout_ms <= 0:
-            # Event first, then the requests that had waited (ClientCnxn.onConnected, cleanup).
+            # The event first, then the waiting requests (ClientCnxn.onConnected, cleanup).
             self._phase = Phase.EXPIRED
             self._hang_up()
             waiting, self._outgoing = self._outgoing, deque()
@@ -235,11 +237,11 @@ class ModelSession:
             self._lane.call_later(CLEANUP_US, partial(self._fail, waiting, Code.SESSION_EXPIRED))
             return
         self._phase = Phase.CONNECTED
-        self.linked = self._told_connected = True
+        self.linked = self._reported_connected = True
         self._session_id = answer.session_id
         self._set_timeouts(answer.timeout_ms)
-        # SetWatches goes first: no request of the owner may be answered before the watches that
-        # missed a change have fired.
+        # SetWatches first: no request may get its response before the watches that missed a change
+        # have fired.
         set_watches = self._watches.request(self._last_zxid)
         if set_watches is not None:
             self._send(set_watches, lambda reply: None)
@@ -250,7 +252,8 @@ class ModelSession:
         self._arm()
 
     def _set_timeouts(self, timeout_ms: int) -> None:
-        """ClientCnxn.onConnected: read time-out 2T/3, ping when half of that went by in silence."""
+        """ClientCnxn.onConnected: the read timeout is 2T/3; a ping is sent after half of that
+        without traffic."""
         read_timeout_ms = timeout_ms * 2 // 3
         self._read_timeout_us = read_timeout_ms * 1000
         self._ping_us = read_timeout_ms // 2 * 1000
@@ -270,25 +273,25 @@ class ModelSession:
             self._to_server = None
 
     def _disconnect(self) -> None:
-        """Everything on its way answers CONNECTION_LOSS, and what came meanwhile; then the state
-        changes, then it sleeps and tries again (ClientCnxn.cleanAndNotifyState, startConnect)."""
+        """Fail all requests with CONNECTION_LOSS, then report the state, then sleep and reconnect
+        (ClientCnxn.cleanAndNotifyState, startConnect)."""
         self._hang_up()
         self._phase = Phase.CLEANING
         self._lane.call_later(CLEANUP_US, self._clean_up)
 
     @labelled("clean_up")
     def _clean_up(self) -> None:
-        # Closed or abandoned during the sleep.
+        # The session was closed or abandoned during the sleep.
         if self._phase is not Phase.CLEANING:
             return
         self._phase = Phase.SLEEPING
         lost = self._pending + self._outgoing
         self._pending, self._outgoing = deque(), deque()
         self._fail(lost, Code.CONNECTION_LOSS)
-        if self._phase is Phase.SLEEPING and self._told_connected and not self._closing:
-            self._told_connected = False
+        if self._phase is Phase.SLEEPING and self._reported_connected and not self._closing:
+            self._reported_connected = False
             self._listener.on_state(SessionState.DISCONNECTED)
-        # A callback of one of these may have closed or abandoned the session.
+        # One of these callbacks may have closed or abandoned the session.
         if self._phase is not Phase.SLEEPING:
             return
         if self._closing:
@@ -296,7 +299,7 @@ class ModelSession:
             return
         sleep_us = SPIN_DELAY_US
         if self._ever_connected:
-            # startConnect sleeps up to 1 s more, but not before its first connection.
+            # startConnect sleeps up to 1 s more, except before the first connection.
             sleep_us += self._link.latency("zk_reconnect", self._link.client)
         self._lane.call_later(sleep_us, self._connect)
 
@@ -326,9 +329,9 @@ class ModelSession:
     def _receive(self, packet: ToClient) -> None:
         now = self._now_us()
         silence_us = now - self._last_heard_us
-        # After a stop the timed poll is over before the sockets are looked at (EPollSelectorImpl
-        # gives up an interrupted wait whose time has run out): a client that wakes after its read
-        # time-out drops the connection without reading what had come.
+        # After a stop, the timed poll ends before the sockets are read (EPollSelectorImpl gives up
+        # an interrupted wait whose time is over). A client that wakes after its read timeout thus
+        # drops the connection without reading the packets that have arrived.
         if self._phase is Phase.CONNECTED and silence_us >= self._read_timeout_us:
             self._disconnect()
             return
@@ -337,7 +340,7 @@ class ModelSession:
             if packet.zxid > 0:
                 self._last_zxid = packet.zxid
             request, on_reply = self._pending.popleft()
-            # Registered before the callback: it may submit the next request at once.
+            # Registered before the callback, which may submit the next request at once.
             if isinstance(request, _WATCHING) and request.watch:
                 self._watches.register(request, packet.code)
             on_reply(packet)
@@ -348,7 +351,7 @@ class ModelSession:
             self._on_connected(packet)
         elif packet is END_OF_STREAM:
             self._disconnect()
-        # The loop has woken, so it looks at the clock as well: early, before the timer is due.
+        # The send thread is awake, so it also checks whether a ping is due, before the timer.
         idle = now - self._last_sent_us
         if idle > EARLY_PING_US and self._phase is Phase.CONNECTED:
             early = idle >= self._ping_us - EARLY_PING_US
@@ -358,7 +361,7 @@ class ModelSession:
     # time
 
     def _arm(self) -> None:
-        """One timer per connection, for whichever of ping and read time-out is due first."""
+        """One timer per connection, for the earlier of ping and read timeout."""
         if self._timer is not None:
             self._timer.cancel()
         now = self._now_us()
@@ -372,12 +375,12 @@ class ModelSession:
 
     @labelled("wake")
     def _wake(self) -> None:
-        """The send thread's loop looks at the clock."""
+        """The send thread's loop checks the clock."""
         self._timer = None
         now = self._now_us()
         connected = self._phase is Phase.CONNECTED
         silence_us = self._read_timeout_us if connected else self._connect_timeout_us
-        # The timer had fallen due already when the connection went.
+        # The timer was already due when the connection was lost.
         if self._from_server is None:
             return
         if now - self._last_heard_us >= silence_us:

@@ -1,8 +1,7 @@
-"""What travels between the model's client and its server besides requests, replies and watch
-events.
+"""Packets between the model's client and server, apart from requests, responses and watch events.
 
-The words of ZooKeeper's connection protocol (ConnectRequest, ping, SetWatches, closeSession), as
-small frozen structs; plain data, known to both halves.
+They are those of ZooKeeper's connection protocol (ConnectRequest, ping, SetWatches, closeSession),
+as small frozen structs known to both sides.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from zk.ops import Reply, Request, WatchedEvent
 
 
 class Connect(msgspec.Struct, frozen=True, gc=False):
-    """The first packet of a connection: session 0 asks for a new one."""
+    """The first packet of a connection; session 0 requests a new session."""
 
     session_id: int
     timeout_ms: int
@@ -21,18 +20,18 @@ class Connect(msgspec.Struct, frozen=True, gc=False):
 
 
 class Connected(msgspec.Struct, frozen=True, gc=False):
-    """The answer to Connect; `timeout_ms` 0 says that the session has expired."""
+    """The response to Connect; `timeout_ms` 0 means that the session has expired."""
 
     session_id: int
     timeout_ms: int
 
 
 class Ping(msgspec.Struct, frozen=True, gc=False):
-    """Sign of life, both ways."""
+    """Sign of life, in both directions."""
 
 
 class SetWatches(msgspec.Struct, frozen=True, gc=False):
-    """Re-arm these watches; fire those that missed a change after `zxid`."""
+    """Set these watches again; those that missed a change after `zxid` fire at once."""
 
     zxid: int
     data: tuple[str, ...]

@@ -1,11 +1,9 @@
-"""The znodes of a ZooKeeper server and what requests do to them: pure, copyable, without clock or
-sessions' time.
+"""The znodes of a ZooKeeper server and the effect of requests: pure and copyable, without a clock.
 
-`Tree.apply` answers as the real server 3.5-3.9 does: result codes and their precedence, versions,
-sequential names, per-operation results of a failed multi, which watches fire and in which order,
-and what goes into the transaction log. A write that fails still takes a zxid and is logged: alone
-as `error`, a multi with its parts (`PrepRequestProcessor.java`, `DataTree.java` 3.5.9). When
-sessions end is decided elsewhere (`zk.model.ensemble`).
+`Tree.apply` responds like a real server 3.5-3.9: result codes and their precedence, versions,
+sequential names, results of each operation of a failed multi, fired watches in order, and the log
+entry. A failed write takes a zxid and is logged too: alone as `error`, a multi with its parts
+(`PrepRequestProcessor.java`, `DataTree.java` 3.5.9). `zk.model.ensemble` decides when sessions end.
 """
 
 from __future__ import annotations
@@ -40,13 +38,13 @@ Applied = tuple[Reply, Transaction | None, FiredWatches]
 SPECIAL_PATHS = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
 READ_ONLY_PATH = "/zookeeper/config"
 
-# PathUtils.java 3.5.9 validatePath: empty and relative names, characters that no znode may carry.
+# PathUtils.java 3.5.9 validatePath: empty and relative names, and characters that are not allowed.
 _INVALID = re.compile("//|/\\.{1,2}(/|$)|[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\uffff]")
 _NO_FIRED: FiredWatches = []
 
 
 class Failure(Exception):
-    """An operation's result code, inside this module only."""
+    """An operation's result code; used in this module only."""
 
     def __init__(self, code: Code) -> None:
         super().__init__(code.name)
@@ -54,8 +52,8 @@ class Failure(Exception):
 
 
 class ZNode:
-    """One znode. `creations` is the server's own cversion: how many children were ever created
-    below it."""
+    """One znode. `creations` is the number of children ever created; it numbers sequential
+    names."""
 
     __slots__ = (
         "buckets",
@@ -102,7 +100,7 @@ class ZNode:
 
     def add_child(self, name: str) -> None:
         self.children[name] = spread(java_hash(name))
-        # DataNode.addChild makes a HashSet of 8 buckets; a HashSet doubles above three quarters.
+        # DataNode.addChild creates a HashSet of 8 buckets; a HashSet doubles above three quarters.
         if len(self.children) > self.buckets * 3 // 4:
             self.buckets *= 2
         self.listed = None
@@ -112,7 +110,7 @@ class ZNode:
         self.listed = None
 
     def list_children(self) -> tuple[str, ...]:
-        """In the order of Java's HashSet, which never shrinks."""
+        """The children in the order of Java's HashSet, whose table never shrinks."""
         if self.listed is None:
             mask = self.buckets - 1
             hashes = self.children
@@ -129,8 +127,8 @@ class ZNode:
 
 
 class Tree:
-    """All znodes of one server, the sessions it knows, their ephemerals and watches; `zxid` is
-    the last one."""
+    """All znodes of one server, its sessions, their ephemerals and watches; `zxid` is the last
+    one."""
 
     __slots__ = ("_nodes", "_undo", "ephemerals", "sessions", "watches", "zxid")
 
@@ -146,7 +144,7 @@ class Tree:
         self._undo: dict[str, ZNode | None] | None = None
 
     def copy(self) -> Tree:
-        """A twin that shares nothing mutable."""
+        """A copy that shares nothing mutable."""
         assert self._undo is None, "copied in the middle of a multi"
         twin = Tree()
         twin.zxid = self.zxid
@@ -159,30 +157,28 @@ class Tree:
     def __deepcopy__(self, memo: dict[int, object]) -> Tree:
         return self.copy()
 
-    # -- what may be asked without a session
+    # -- inspection
 
     def node(self, path: str) -> ZNode | None:
-        """The znode itself, for inspection; not to be changed."""
+        """The znode itself, for inspection only."""
         return self._nodes.get(path or "/")
 
     def paths(self) -> list[str]:
-        """Every path, sorted, the server's own included."""
+        """All paths, sorted, including the server's own."""
         return sorted(self._nodes)
 
     # -- requests
 
     def apply(self, request: Request, session: int, now_ms: int) -> Applied:
-        """Do what `request` says in `session` at wall-clock time `now_ms`.
+        """Apply `request` in `session` at wall-clock time `now_ms`.
 
-        Returns the reply, what the server logs (None for reads) and the watches that fire, in
-        order.
+        Returns the response, the log entry (None for reads) and the fired watches in order.
         """
         if isinstance(request, (Exists, GetData, GetChildren, Sync)):
             return self._read(request, session), None, _NO_FIRED
         if isinstance(request, Multi):
             return self._apply_multi(request, session, now_ms)
-        # PrepRequestProcessor takes the zxid before it checks anything: a write that fails has one
-        # too.
+        # PrepRequestProcessor takes the zxid before it checks anything: a failed write has one too.
         self.zxid = zxid = self.zxid + 1
         try:
             self._check_session(session)
@@ -202,7 +198,7 @@ class Tree:
         self._undo = {}
         for op in request.ops:
             if code is not Code.OK:
-                # What stands behind the failed operation is not even tried.
+                # Operations after the failed one are not tried.
                 skipped = Code.RUNTIME_INCONSISTENCY
                 results.append(OpResult(skipped))
                 logged.append(Transaction(zxid, session, "error", code=int(skipped)))
@@ -212,7 +208,8 @@ class Tree:
                 result, transaction = self._change(op, session, now_ms)
             except Failure as failure:
                 code = failure.code
-                # The server answers OK for what it has rolled back, without paths and Stats.
+                # For operations that were rolled back the server returns OK, without paths or
+                # Stats.
                 results = [OpResult(Code.OK) for _ in results]
                 result = OpResult(code)
                 transaction = Transaction(zxid, session, "error", code=int(code))
@@ -221,7 +218,7 @@ class Tree:
         undo, self._undo = self._undo, None
         fired: FiredWatches = []
         if code is Code.OK:
-            # Only now: no session may hear of a change that is rolled back.
+            # Only now: no session may see an event of a change that is rolled back.
             for part in logged:
                 self._fire(part, fired)
         else:
@@ -237,7 +234,7 @@ class Tree:
         return Reply(code, zxid, results=tuple(results)), whole, fired
 
     def _fire(self, change: Transaction, fired: FiredWatches) -> None:
-        """Add the watches that one change fires."""
+        """Collect the watches that one change fires."""
         if change.op == "setData":
             self.watches.changed(change.path, fired)
         elif change.op == "create":
@@ -256,7 +253,7 @@ class Tree:
             return self._delete(op, session)
         node = self._named(op.path)
         _expect(node, op.version)
-        # A check is logged with the version that it expects, plus one.
+        # The log entry of a check has the expected version plus one.
         logged = Transaction(self.zxid, session, "check", op.path, None, node.version + 1)
         return OpResult(Code.OK), logged
 
@@ -275,8 +272,8 @@ class Tree:
         return OpResult(Code.OK, stat=node.stat()), logged
 
     def _create(self, op: Create, session: int, now_ms: int) -> tuple[OpResult, Transaction]:
-        """PrepRequestProcessor.pRequest2TxnCreate: the order of the checks decides which code a
-        request gets that is wrong in two ways."""
+        """PrepRequestProcessor.pRequest2TxnCreate: the order of the checks decides the error code
+        of a request with two faults."""
         path, mode = op.path, op.mode
         if "/" not in path or "\0" in path:
             raise Failure(Code.BAD_ARGUMENTS)
@@ -286,7 +283,7 @@ class Tree:
             raise Failure(Code.NO_AUTH)
         if mode.sequential:
             path = f"{path}{parent.creations:010d}"
-        # With its number: `/a/` is a legal prefix of a sequential name.
+        # Validated with its number: `/a/` is a legal prefix of a sequential name.
         validate(path)
         if path in self._nodes:
             raise Failure(Code.NODE_EXISTS)
@@ -331,7 +328,7 @@ class Tree:
         parent.pzxid = self.zxid
 
     def _remember(self, path: str) -> None:
-        """Keep the znode (or its absence) as it was before this multi."""
+        """Store the znode (or its absence) as it was before this multi."""
         assert self._undo is not None
         if path not in self._undo:
             node = self._nodes.get(path)
@@ -349,7 +346,7 @@ class Tree:
         if isinstance(request, Exists):
             if "\0" in path:
                 return Reply(Code.BAD_ARGUMENTS, self.zxid)
-            # `exists` watches a znode that is absent, too: it waits for the creation.
+            # `exists` on an absent znode sets a watch too: it waits for the creation.
             if request.watch:
                 self.watches.data.add(path, session)
             if node is None:
@@ -374,13 +371,13 @@ class Tree:
         return Reply(Code.OK, self.zxid), logged, _NO_FIRED
 
     def close_session(self, session: int) -> Applied:
-        """One transaction that removes the session and all of its ephemerals; then their watches
-        fire.
+        """Remove the session and its ephemerals in one transaction; then their watches fire.
 
-        The session's own watches fire too (its connection is still there) and are gone afterwards.
+        The session's own watches fire too (it still has its connection) and are removed afterwards.
         """
         self.zxid += 1
         self.sessions.pop(session, None)
+        # The order in which a clone of Java's HashSet lists them (DataTree.killSession).
         removed = tuple(hash_set_clone_order(self.ephemerals.get(session, ())))
         fired: FiredWatches = []
         for path in removed:
@@ -400,8 +397,8 @@ class Tree:
         exist: tuple[str, ...],
         child: tuple[str, ...],
     ) -> FiredWatches:
-        """Re-arm the watches of a client that has seen everything up to `zxid`; those that
-        missed a change fire now (`DataTree.java` 3.5.9 setWatches)."""
+        """Set the watches of a client that has seen everything up to `zxid`. Those that missed a
+        change fire at once (`DataTree.java` 3.5.9 setWatches)."""
         missed: FiredWatches = []
         for path in data:
             node = self._nodes.get(path)
@@ -412,7 +409,8 @@ class Tree:
             else:
                 self.watches.data.add(path, session)
         for path in exist:
-            # A znode that was created and deleted meanwhile leaves no sign: that is never heard of.
+            # A znode that was created and deleted meanwhile leaves no trace: the client never
+            # learns of it.
             if path in self._nodes:
                 missed.append((session, WatchedEvent(EventType.NODE_CREATED, path)))
             else:
@@ -434,7 +432,7 @@ class Tree:
             raise Failure(Code.SESSION_EXPIRED)
 
     def _named(self, path: str) -> ZNode:
-        """As `_existing`, but an invalid path has an error of its own."""
+        """As `_existing`, but an invalid path has its own error code."""
         node = self._nodes.get(path)
         if node is None:
             validate(path)
@@ -454,7 +452,7 @@ def _expect(node: ZNode, version: int) -> None:
 
 
 def validate(path: str) -> None:
-    """Refuse what PathUtils.validatePath refuses: BAD_ARGUMENTS."""
+    """Reject the paths that PathUtils.validatePath rejects, with BAD_ARGUMENTS."""
     if path == "/":
         return
     if path[:1] != "/" or path[-1] == "/" or _INVALID.search(path):

@@ -1,9 +1,9 @@
-"""Who watches what: one-shot watches per session, as the server keeps them.
+"""One-shot watches per session, as the server stores them.
 
-Like the real server (`WatchManager.java` 3.5.9) it has two tables: data watches, in which `exists`
-watches are kept too, and child watches. Sessions are notified in the order in which they set their
-watch (the real server's order is that of object identities, so free). A watch belongs to a
-connection: it goes when that ends.
+Like the real server (`WatchManager.java` 3.5.9) it has two tables: data watches, which include
+`exists` watches, and child watches. Sessions are notified in the order in which they set their
+watch. (The real server's order depends on object identities, so any order is valid.) A watch
+belongs to a connection and ends with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FiredWatches = list[tuple[int, WatchedEvent]]
 
 
 class WatchTable:
-    """One of the two tables: path -> sessions, and back."""
+    """One of the two tables: path -> sessions, and session -> paths."""
 
     __slots__ = ("_paths", "_sessions")
 
@@ -29,8 +29,8 @@ class WatchTable:
         self._paths.setdefault(session, {})[path] = None
 
     def take(self, path: str) -> Iterable[int]:
-        """The sessions that watch `path`; they do not any more."""
-        # One-shot: a watch is gone before its event is on the way.
+        """Remove and return the sessions that watch `path`."""
+        # One-shot: the watch is removed before its event is sent.
         sessions = self._sessions.pop(path, None)
         if sessions is None:
             return ()
@@ -53,7 +53,7 @@ class WatchTable:
 
 
 class Watches:
-    """Both tables, and which events a change fires (`DataTree.java` 3.5.9 createNode,
+    """Both tables, and the events that a change fires (`DataTree.java` 3.5.9 createNode,
     deleteNode, setData)."""
 
     __slots__ = ("child", "data")
@@ -70,8 +70,9 @@ class Watches:
         _fire(self.data.take(path), EventType.NODE_DATA_CHANGED, path, fired)
 
     def deleted(self, path: str, parent: str, fired: FiredWatches) -> None:
-        """A session that watches both data and children of `path` hears of the deletion once."""
-        # DataTree.deleteNode passes the sessions that have heard of it to the second table.
+        """A session that watches both data and children of `path` gets one event for the
+        deletion."""
+        # DataTree.deleteNode passes the sessions already notified to the second table.
         notified = self.data.take(path)
         _fire(notified, EventType.NODE_DELETED, path, fired)
         others = [session for session in self.child.take(path) if session not in notified]

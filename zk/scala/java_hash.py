@@ -1,7 +1,7 @@
 """Java's `String.hashCode` and the iteration order of `java.util.HashSet`.
 
-The real server keeps children and ephemerals in HashSets, so the order of a getChildren answer, and
-the order in which the ephemerals of a closed session vanish, follow from it (`DataNode.java`,
+The real server keeps children and ephemerals in HashSets. The order of a getChildren response, and
+the order in which a closed session's ephemerals are removed, follow from that (`DataNode.java`,
 `DataTree.java` 3.5.9).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 
 def java_hash(text: str) -> int:
-    """String.hashCode as an unsigned 32-bit number (over UTF-16 units, as Java counts)."""
+    """String.hashCode as an unsigned 32-bit number (over UTF-16 units, as in Java)."""
     h = 0
     if text.isascii():
         for unit in text.encode():
@@ -24,7 +24,7 @@ def java_hash(text: str) -> int:
 
 
 def spread(h: int) -> int:
-    """HashMap.hash: the high bits folded into the low ones."""
+    """HashMap.hash: folds the high bits into the low ones."""
     return h ^ (h >> 16)
 
 
@@ -34,7 +34,8 @@ def signed(h: int) -> int:
 
 
 def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
-    """How a HashSet of `capacity` buckets lists `names`, given in the order of their insertion."""
+    """The order in which a HashSet of `capacity` buckets lists `names`, given in insertion
+    order."""
     listed = list(names)
     while len(listed) > capacity * 3 // 4:
         capacity *= 2
@@ -43,7 +44,7 @@ def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
 
 
 def hash_set_clone_order(names: Iterable[str]) -> list[str]:
-    """How a clone of that HashSet lists them: `HashSet.clone` sizes its table for the elements."""
+    """The order of a clone of that HashSet: `HashSet.clone` sizes its table for the elements."""
     listed = hash_set_order(names)
     least = int(len(listed) / 0.75 + 1)
     capacity = 1

@@ -1,7 +1,7 @@
-"""One line of Scala's library: the orders of its collections, as one value.
+"""The iteration orders of one line of Scala's library, as one value.
 
-Which release of Kafka is recorded with which library is data of its profile. Knows nothing of what
-is listed.
+A Kafka profile says which library its release is recorded with. Nothing here depends on the
+elements.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class Order(Protocol):
 
 
 class ScalaLibrary(NamedTuple):
-    """`map_order` and `set_order` are those of the mutable HashMap and HashSet, `trie_order` that
-    of the immutable ones above four elements. `mapped_order`: of what `map` makes of a mutable set
-    that is known as a collection.Set: an immutable one up to 2.11."""
+    """`map_order` and `set_order` belong to the mutable HashMap and HashSet, `trie_order` to the
+    immutable ones above four elements. `mapped_order`: the order after `map` over a mutable set
+    typed as collection.Set; up to 2.11 the result is an immutable set.
+    """
 
     version: str
     map_order: Order
@@ -40,9 +41,11 @@ def immutable_set(
     *,
     is_trie: bool = False,
 ) -> tuple[tuple[T, ...], bool]:
-    """The members of an immutable Set in its order, and whether it is a hash trie. Up to four stand
-    as they came; the fifth makes a trie of it. `members` are those of the set before, less what was
-    removed, with what was added at the end; `is_trie`: that set was a trie, and stays one."""
+    """The members of an immutable Set in its order, and whether it is a hash trie. Up to four keep
+    their order; the fifth turns the set into a trie. `members` are the previous set's members
+    without the removed ones, followed by the added ones. `is_trie`: the previous set was a trie; it
+    stays one.
+    """
     listed = tuple(members)
     if not is_trie and len(listed) <= IMMUTABLE_SMALL:
         return listed, False

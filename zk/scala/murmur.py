@@ -1,6 +1,6 @@
 """Hashes of Scala 2.11's case classes, tuples and maps: `scala.util.hashing.MurmurHash3`.
 
-2.13 mixes in a case class's name as well; nothing here does.
+2.13 also mixes in the name of a case class; that is not implemented here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PRODUCT_SEED = 0xCAFEBABE
 
 
 def product_hash(fields: Iterable[int]) -> int:
-    """Of a tuple or case class with fields of these hashes."""
+    """The hash of a tuple or case class whose fields have these hashes."""
     h = _PRODUCT_SEED
     count = 0
     for field in fields:
@@ -24,7 +24,7 @@ def product_hash(fields: Iterable[int]) -> int:
 
 
 def map_hash(entries: Iterable[tuple[int, int]]) -> int:
-    """Of an immutable Map with entries of these hashes, whatever their order."""
+    """The hash of an immutable Map whose entries have these hashes, in any order."""
     total, exclusive, product, count = 0, 0, 1, 0
     for entry in entries:
         h = product_hash(entry)
@@ -43,8 +43,8 @@ def topic_and_partition_hash(topic: str, partition: int) -> int:
 
 
 def scala_map_element_hash(topic: str, partition: int) -> int:
-    """Of one element of an ISR change notification up to 1.0: Map("topic" -> …, "partition" ->
-    …)."""
+    """The hash of one element of an ISR change notification up to 1.0: Map("topic" -> …,
+    "partition" -> …)."""
     return map_hash(((java_hash("topic"), java_hash(topic)), (java_hash("partition"), partition)))
 
 

@@ -1,7 +1,7 @@
-"""The order in which the hash tables of Scala 2.11 and 2.12 hand out their elements.
+"""The iteration order of the hash tables of Scala 2.11 and 2.12.
 
 Kafka up to 2.3 is recorded with Scala 2.11. Its tables place elements by the high bits of a mixed
-hash, where those of 2.13 (`scala_order`) take the low bits. Source: scala-library 2.11
+hash; those of 2.13 (`scala_order`) use the low bits. Source: scala-library 2.11
 `mutable/HashTable.scala`, `mutable/FlatHashTable.scala`, `immutable/HashSet.scala`.
 """
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 _MASK = 0xFFFFFFFF
 _GOLDEN = 0x9E3775CD
 _MAP_SEED = 4
-"""The seed of a HashMap is the number of bits of its first table, 16, and stays when it grows."""
+"""A HashMap's seed is the number of bits of its first table, 16; it stays when the table grows."""
 
 
 def hash_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
@@ -28,8 +28,8 @@ def hash_map_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
         table[_bucket(hash_of(item), _MAP_SEED, len(table))].insert(0, item)
         if count > len(table) * 3 // 4:
             grown: list[list[T]] = [[] for _ in range(2 * len(table))]
-            # From the last bucket to the first, each entry to the head of its new chain: those of
-            # one chain change places.
+            # From the last bucket to the first, each entry becomes the head of its new chain: this
+            # reverses the order within a chain.
             for chain in reversed(table):
                 for entry in chain:
                     grown[_bucket(hash_of(entry), _MAP_SEED, len(grown))].insert(0, entry)
@@ -54,7 +54,7 @@ def hash_set_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
 
 def trie_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     """Iteration order of an immutable HashMap or HashSet: by the mixed hash, five bits at a time,
-    the lowest first."""
+    lowest bits first."""
 
     def position(item: T) -> list[int]:
         mixed = improve(hash_of(item))
@@ -70,7 +70,7 @@ def immutable_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
 
 
 def _put(table: list[T | None], item: T, hash_of: Callable[[T], int]) -> None:
-    """Into the first free place from the one that the hash names (linear probing)."""
+    """Into the first free place from the hash's own on (linear probing)."""
     at = _bucket(hash_of(item), (len(table) - 1).bit_count(), len(table))
     while table[at] is not None:
         at = (at + 1) % len(table)
@@ -78,7 +78,8 @@ def _put(table: list[T | None], item: T, hash_of: Callable[[T], int]) -> None:
 
 
 def _bucket(h: int, seed: int, buckets: int) -> int:
-    """The highest bits of the hash, bytes swapped (`hashing.byteswap32`) and rotated by `seed`."""
+    """The highest bits of the hash after swapping bytes (`hashing.byteswap32`) and rotating by
+    `seed`."""
     swapped = int.from_bytes((h * _GOLDEN & _MASK).to_bytes(4, "little"), "big")
     mixed = swapped * _GOLDEN & _MASK
     rotated = (mixed >> seed | mixed << (32 - seed)) & _MASK

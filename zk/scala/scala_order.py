@@ -1,4 +1,4 @@
-"""The order in which Scala 2.13's hash tables hand out their elements, as pure functions.
+"""The iteration order of Scala 2.13's hash tables, as pure functions.
 
 Kafka iterates over sets and maps everywhere, so the order inside a batch of requests, a
 notification's JSON or a shrink pass follows from hash codes. Two orders occur: *table* (mutable
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 _MASK = 0xFFFFFFFF
 IMMUTABLE_SMALL = 4
-"""Immutable sets and maps of up to this size keep the order of insertion."""
+"""Immutable sets and maps up to this size keep insertion order."""
 
 
 def table_order(items: Iterable[T], hash_of: Callable[[T], int], buckets: int = 16) -> list[T]:
@@ -40,8 +40,7 @@ def table_order(items: Iterable[T], hash_of: Callable[[T], int], buckets: int = 
 
 
 def trie_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
-    """Iteration order of an immutable HashMap or HashSet in its trie form, whatever the number
-    of items."""
+    """Iteration order of an immutable HashMap or HashSet in trie form, for any number of items."""
     return _trie_level([(improve(hash_of(item)), item) for item in items], 0)
 
 
@@ -52,14 +51,13 @@ def immutable_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
 
 
 def small_table_else_trie(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
-    """Up to four elements in table order, more in trie order: an immutable collection built from
-    a table."""
+    """Up to four elements in table order, more in trie order: an immutable collection built from a
+    table."""
     return immutable_order(table_order(items, hash_of), hash_of)
 
 
 def _trie_level(hashed: list[tuple[int, T]], shift: int) -> list[T]:
-    """One node: entries that are alone in their slot come first, in slot order, then the
-    sub-nodes."""
+    """One trie node: entries alone in their slot come first, in slot order, then the sub-nodes."""
     if shift > 30:
         return [item for _, item in hashed]
     slots: dict[int, list[tuple[int, T]]] = {}

@@ -46,7 +46,7 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
 def client_version_of(profile: Profile) -> ClientVersion:
     """What this version asks of ZooKeeper."""
     guards, blocking = profile.guards, profile.zookeeper_client == BLOCKING
-    era = ClientVersion(
+    client_version = ClientVersion(
         checked_registration=BROKER_EPOCHS in guards,
         recreates_registration=STALE_REGISTRATION_REPLACED in guards,
         looks_before_creating=blocking,
@@ -60,4 +60,4 @@ def client_version_of(profile: Profile) -> ClientVersion:
         creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
     )
     own_paths = profile.top_level_paths
-    return era._replace(top_level_paths=own_paths) if own_paths else era
+    return client_version._replace(top_level_paths=own_paths) if own_paths else client_version

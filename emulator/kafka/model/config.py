@@ -1,8 +1,9 @@
-"""Kafka's settings, by Kafka's names, with types and checks.
+"""Kafka's settings by Kafka's names, with types and checks.
 
-`KafkaConfig` has one attribute per property (dots become underscores); defaults come from a
-profile. What only some versions have has a default here. Sources: KafkaConfig.scala@2.6.3 (spec
-§8), LogConfig.scala@2.6.3. Nothing here knows where settings were written.
+`KafkaConfig` has one attribute per property (dots become underscores); the defaults come from a
+profile. Settings that only some versions have get their default here. Sources:
+KafkaConfig.scala@2.6.3 (spec §8), LogConfig.scala@2.6.3. Nothing here knows where settings come
+from.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import get_type_hints
 import msgspec
 
 WITHOUT_EFFECT = frozenset({"log.segment.bytes", "log.index.size.max.bytes"})
-"""Settings of files on disk: there are no segments and indices here (docs/limits.md)."""
+"""Settings of log files: the emulated log has no segments or indexes (docs/limits.md)."""
 
 DERIVED = frozenset({"zookeeper.connection.timeout.ms"})
 """Settings whose default is another setting's value."""
@@ -88,8 +89,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
             if key not in known:
                 raise BadSetting(f"unknown setting {key}")
             values[known[key]] = _parse(key, text)
-        # Kafka's default of the one is the value of the other (KafkaConfig.scala@2.6.3
-        # zkConnectionTimeoutMs).
+        # Kafka uses the session timeout as the default of the connection timeout
+        # (KafkaConfig.scala@2.6.3 zkConnectionTimeoutMs).
         if "zookeeper.connection.timeout.ms" not in {*defaults, *settings}:
             values["zookeeper_connection_timeout_ms"] = values["zookeeper_session_timeout_ms"]
         config = msgspec.convert(values, cls)
@@ -98,17 +99,17 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def log_directories(self) -> int:
-        """How many log directories there are; their names do not matter."""
+        """The number of log directories; their names do not matter."""
         return len(self.log_dirs.split(","))
 
     def properties(self) -> dict[str, str]:
-        """By Kafka's names, as texts."""
+        """All settings by Kafka's names, as text."""
         return {name: _text(getattr(self, field)) for name, field in property_names().items()}
 
     def check(self) -> None:
-        """KafkaConfig.validateValues: what Kafka refuses to start with."""
-        # A follower that has everything is heard of once in each wait: with a longer one the leader
-        # would take it for out of sync.
+        """Reject what Kafka refuses to start with (KafkaConfig.validateValues)."""
+        # A caught-up follower fetches once per wait: with a longer wait the leader would count it
+        # as out of sync.
         if self.replica_fetch_wait_max_ms > self.replica_lag_time_max_ms:
             raise BadSetting("replica.fetch.wait.max.ms must not be above replica.lag.time.max.ms")
         # The follower would close the connection while the leader still holds its fetch.
@@ -132,7 +133,7 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("max_connections", "max_connections_per_ip"):
             if getattr(self, name) < 0:
                 raise BadSetting(f"{name.replace('_', '.')} must not be negative")
-        # Otherwise one request could be larger than all together may be.
+        # A single request must fit into the limit for all requests in flight.
         if 0 < self.queued_max_request_bytes < self.socket_request_max_bytes:
             raise BadSetting("queued.max.request.bytes must not be below socket.request.max.bytes")
 
@@ -153,7 +154,7 @@ def _parse(key: str, text: str) -> int | bool | str:
     expected = _types[key.replace(".", "_")]
     if expected is str:
         return str(text).strip()
-    # Without regard to case, as Kafka's ConfigDef takes a boolean.
+    # Kafka's ConfigDef accepts booleans in any case.
     lowered = str(text).strip().lower()
     if expected is bool:
         if lowered not in ("true", "false"):
@@ -169,8 +170,8 @@ UNCLEAN_ELECTION = "unclean.leader.election.enable"
 
 
 def unclean_election(settings: Mapping[str, str], *, default: bool) -> bool:
-    """Whether these settings, of a topic or altered while a broker runs, allow a leader that is not
-    in the ISR; `default` where they do not say (LogConfig.fromProps)."""
+    """Whether these settings allow unclean elections: those of a topic, or of a running broker
+    after a change. `default` applies where they do not have the property (LogConfig.fromProps)."""
     text = settings.get(UNCLEAN_ELECTION)
     return default if text is None else text.strip().lower() == "true"
 
@@ -184,7 +185,7 @@ TOPIC_PROPERTIES = frozenset(
         "follower.replication.throttled.replicas",
     }
 )
-"""Topic settings that the emulator obeys; others are kept in ZooKeeper and have no effect."""
+"""Topic settings that the emulator supports; others are stored in ZooKeeper without effect."""
 
 DYNAMIC_BROKER_PROPERTIES = frozenset(
     {
@@ -193,4 +194,4 @@ DYNAMIC_BROKER_PROPERTIES = frozenset(
         UNCLEAN_ELECTION,
     }
 )
-"""Broker settings that can be altered while it runs, and that the emulator obeys."""
+"""Broker settings that can change at runtime and that the emulator supports."""

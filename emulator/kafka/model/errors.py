@@ -1,14 +1,14 @@
-"""Kafka's error codes, as far as this design uses them.
+"""The Kafka error codes that the emulator uses.
 
-Names and numbers only; what follows from one is said where it is used.
-Source: Errors.java@2.6.3 (spec §11.4).
+Names and numbers only; the code that handles an error says what follows from it. Source:
+Errors.java@2.6.3 (spec §11.4).
 """
 
 from enum import IntEnum
 
 
 class Errors(IntEnum):
-    """Result codes in responses between brokers and to clients."""
+    """Error codes in responses to brokers and clients."""
 
     UNKNOWN_SERVER_ERROR = -1
     NONE = 0
@@ -72,16 +72,16 @@ class Errors(IntEnum):
 
 
 class KafkaError(Exception):
-    """An error that a request is answered with."""
+    """An error that becomes the error code of a response."""
 
     def __init__(self, error: Errors, message: str = "") -> None:
         super().__init__(f"{error.name}: {message}" if message else error.name)
         self.error, self.message = error, message
 
 
-# These two are answered as UNKNOWN_SERVER_ERROR: Kafka has no code for an exception of Java's.
+# Both become UNKNOWN_SERVER_ERROR: Kafka has no error code for a Java exception.
 class UnexpectedAppendOffset(KafkaError):
-    """UnexpectedAppendOffsetException: what was fetched begins before the follower's log end."""
+    """UnexpectedAppendOffsetException: the fetched records start before the follower's log end."""
 
     def __init__(self, base_offset: int, log_end_offset: int) -> None:
         text = f"the first offset {base_offset} is less than the next offset {log_end_offset}"
@@ -89,7 +89,7 @@ class UnexpectedAppendOffset(KafkaError):
 
 
 class IllegalState(KafkaError):
-    """IllegalStateException: a thread of Kafka found what its code says cannot be."""
+    """IllegalStateException: a Kafka thread found a state that its code rules out."""
 
     def __init__(self, message: str) -> None:
         super().__init__(Errors.UNKNOWN_SERVER_ERROR, message)

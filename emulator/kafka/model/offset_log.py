@@ -1,6 +1,6 @@
 """The log of one replica: batches, log end offset, high watermark, leader epochs.
 
-Plain and copyable: no locks, no time. A record is identified by (leader epoch, offset), since an
+Plain and copyable: no locks, no time. A record is identified by (leader epoch, offset), because an
 epoch has one leader. Sources: Log.scala@2.6.3, LeaderEpochFileCache.scala@2.6.3, spec §3.5, §5.4.
 """
 
@@ -18,8 +18,9 @@ from emulator.kafka.model.producer_state import BatchProducer, ProducerStateMana
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
     """Records appended together: offsets `base_offset` to `next_offset` - 1, `size` bytes. `data`
-    is what a client sent, where one did; nobody here looks into it. `producer` is None where the
-    client is not idempotent."""
+    is a client's batch, if a client sent one; the log does not read it. `producer` is None if the
+    client is not idempotent.
+    """
 
     base_offset: int
     next_offset: int
@@ -29,7 +30,7 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     producer: BatchProducer | None = None
 
     def alone(self) -> Iterator[Batch]:
-        """Each record by itself; together they have as many bytes."""
+        """Each record as its own batch; their sizes add up to this batch's."""
         count = self.next_offset - self.base_offset
         for n in range(count):
             size = self.size * (n + 1) // count - self.size * n // count
@@ -45,7 +46,7 @@ class DivergingEpoch(NamedTuple):
 
 
 class ReadInfo(msgspec.Struct, frozen=True, gc=False):
-    """What a read found (LogReadInfo): offsets as they were before the read."""
+    """The result of a read (LogReadInfo); the offsets are those before the read."""
 
     batches: tuple[Batch, ...]
     high_watermark: int
@@ -66,8 +67,10 @@ class EpochEntry(NamedTuple):
 
 
 class EpochCache:
-    """LeaderEpochFileCache: which epoch began where. With `is_monotonic` (2.0.1, KAFKA-7415) the
-    last assignment wins, and an epoch before the first entry ends where that entry begins."""
+    """LeaderEpochFileCache: the start offset of each leader epoch. With `is_monotonic` (2.0.1,
+    KAFKA-7415) the last assignment wins, and an epoch before the first entry ends where that entry
+    starts.
+    """
 
     __slots__ = ("entries", "is_monotonic")
 
@@ -80,17 +83,18 @@ class EpochCache:
         return self.entries[-1].epoch if self.entries else None
 
     def assign(self, epoch: int, start_offset: int) -> None:
-        """Note that `epoch` begins at `start_offset`; entries that contradict it go
+        """Record that `epoch` starts at `start_offset`; contradicting entries are removed
         (LeaderEpochFileCache.scala@2.6.3 assign, truncateAndAppend)."""
         if self.entries:
             last = self.entries[-1]
             if last.epoch == epoch and last.start_offset <= start_offset:
                 return
-            # Up to 2.0.0 an epoch that is not later, or begins before the last one, is ignored.
+            # Up to 2.0.0 an epoch is ignored if it is not later than the last one, or starts before
+            # it.
             if not self.is_monotonic and (last.epoch >= epoch or last.start_offset > start_offset):
                 return
-        # A later epoch that begins at or behind this one goes, and so does a greater epoch: a
-        # follower that led without a record has one, and its records come from a lower epoch.
+        # Later epochs that start at or after this offset are removed, and so are greater epochs: a
+        # follower that led without appending a record has a greater epoch than its next records.
         self.entries = [
             e for e in self.entries if e.epoch < epoch and e.start_offset < start_offset
         ]
@@ -101,12 +105,12 @@ class EpochCache:
         entries = self.entries
         if epoch == UNDEFINED_EPOCH or not entries or epoch > entries[-1].epoch:
             return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
-        # The latest epoch has no successor that ends it: it goes on to the end of the log.
+        # The latest epoch has no successor: it extends to the log end.
         if epoch == entries[-1].epoch:
             return EpochEntry(epoch, log_end_offset)
-        # The largest epoch that is not above the one asked for ends where the next one begins.
+        # The largest epoch that is not above the requested one ends where the next one starts.
         later = next(i for i, e in enumerate(entries) if e.epoch > epoch)
-        # Older than anything here: it ends where this log's first epoch begins.
+        # Older than every entry: the epoch ends where this log's first epoch starts.
         if later == 0:
             if not self.is_monotonic:
                 return EpochEntry(UNDEFINED_EPOCH, UNDEFINED_OFFSET)
@@ -132,11 +136,11 @@ class EpochCache:
         return None
 
     def truncate_from_end(self, end_offset: int) -> None:
-        """Forget epochs that begin at or after `end_offset`."""
+        """Remove epochs that start at or after `end_offset`."""
         self.entries = [e for e in self.entries if e.start_offset < end_offset]
 
     def clear(self) -> None:
-        """Forget all epochs (clearAndFlush)."""
+        """Remove all epochs (clearAndFlush)."""
         self.entries = []
 
 
@@ -171,7 +175,7 @@ class OffsetLog:
         self.drops_epochs_at_end = True
 
     def flush(self) -> None:
-        """Everything is on the disk now; what lies behind the recovery point is not."""
+        """All records are on disk now; records after the recovery point are not."""
         self.recovery_point = self.log_end_offset
 
     def append_as_leader(
@@ -182,8 +186,10 @@ class OffsetLog:
         data: bytes = b"",
         producer: BatchProducer | None = None,
     ) -> Batch:
-        """Append `count` new records; they get the next offsets. One batch (format 2: 0.11), or,
-        without `record_batches`, each message alone, where a read may begin and a log may end."""
+        """Append `count` new records at the log end, as one batch (format 2, from 0.11 on). Without
+        `record_batches` each message is its own batch: a read can start and a log can end at any
+        message.
+        """
         end = self.log_end_offset
         batch = Batch(end, end + count, size, leader_epoch, data, producer)
         for one in (batch,) if self.record_batches or data else batch.alone():
@@ -191,10 +197,10 @@ class OffsetLog:
         return batch
 
     def append_as_follower(self, batches: tuple[Batch, ...]) -> None:
-        """Append what was fetched, offsets as they are. UnexpectedAppendOffset: a leader that lost
-        its log and wrote another one of the same epoch has batches of other lengths."""
+        """Append fetched batches with their offsets. UnexpectedAppendOffset: a leader that lost its
+        log and wrote a new one in the same epoch has batches with other boundaries."""
         for batch in batches:
-            # Kafka checks the same in appendAsFollower (UnexpectedAppendOffsetException).
+            # Kafka makes the same check in appendAsFollower (UnexpectedAppendOffsetException).
             if batch.base_offset < self.log_end_offset:
                 raise UnexpectedAppendOffset(batch.base_offset, self.log_end_offset)
             assert batch.base_offset == self.log_end_offset, (
@@ -203,7 +209,7 @@ class OffsetLog:
             self._append(batch)
 
     def _hold(self, batch: Batch) -> None:
-        """It is at the end of the log."""
+        """Add a batch at the end of the log."""
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.log_end_offset = batch.next_offset
@@ -213,21 +219,21 @@ class OffsetLog:
     def _append(self, batch: Batch) -> None:
         self._hold(batch)
         entries = self.epochs.entries
-        # Nearly all batches belong to the latest epoch.
+        # Nearly all batches belong to the latest epoch: this avoids a call.
         if not entries or entries[-1].epoch != batch.leader_epoch:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        # Messages since the last flush, as log.flush.interval.messages counts.
+        # log.flush.interval.messages counts the messages since the last flush.
         interval = self.flush_interval_messages
         if interval is not None and self.log_end_offset - self.recovery_point >= interval:
             self.flush()
 
     def read(self, from_offset: int, max_bytes: int, *, at_least_one: bool) -> tuple[Batch, ...]:
-        """Whole batches from `from_offset` on that fit into `max_bytes` (a batch that is cut off is
-        no use to a follower); the first one in any case where `at_least_one` (Fetch v3+,
-        minOneMessage)."""
+        """Whole batches from `from_offset` on, up to `max_bytes` (a follower cannot use a partial
+        batch). With `at_least_one` the first batch is always included (Fetch v3+, minOneMessage).
+        """
         if from_offset >= self.log_end_offset:
             return ()
-        # The batch that contains the offset, from its beginning: batches are never cut by a read.
+        # Start with the batch that contains the offset: a read never splits a batch.
         first = bisect_right(self._bases, from_offset) - 1
         used, end, batches = 0, first, self.batches
         while end < len(batches):
@@ -238,11 +244,11 @@ class OffsetLog:
         return tuple(batches[first:end])
 
     def batches_from(self, offset: int) -> list[Batch]:
-        """Those that begin at `offset` or behind it."""
+        """The batches that start at or after `offset`."""
         return self.batches[bisect_left(self._bases, offset) :]
 
     def bytes_from(self, from_offset: int, limit: int) -> int:
-        """How many bytes lie at and behind `from_offset`, counted up to `limit`."""
+        """The number of bytes from `from_offset` on, counted up to `limit`."""
         if from_offset >= self.log_end_offset:
             return 0
         total = 0
@@ -253,15 +259,16 @@ class OffsetLog:
         return total
 
     def truncate_to(self, offset: int) -> bool:
-        """Remove records at and behind `offset`; the high watermark goes down with the log (spec
-        §3.5). False: there were none. An epoch without a record goes even then, with
-        `drops_epochs_at_end` (Log.scala@2.6.3 truncateTo, KAFKA-10706)."""
+        """Remove the records from `offset` on; the high watermark decreases with the log end (spec
+        §3.5). False if there were none. With `drops_epochs_at_end` an epoch without records is
+        removed even then (Log.scala@2.6.3 truncateTo, KAFKA-10706).
+        """
         if offset >= self.log_end_offset:
             if self.drops_epochs_at_end:
                 self.epochs.truncate_from_end(self.log_end_offset)
             return False
         if offset < self.log_start_offset:
-            # Before the first segment: the log begins again there, with nothing in it.
+            # Before the first segment: the log restarts at that offset, empty.
             self.truncate_fully_and_start_at(offset)
             return True
         keep = bisect_left(self._bases, offset)
@@ -275,25 +282,25 @@ class OffsetLog:
         if self.producers.entries:
             self._rebuild_producers()
         self.log_end_offset = offset
-        # With the log: what was committed may be lost here (KIP-101).
+        # The high watermark follows the log end: committed records may be lost here (KIP-101).
         self.high_watermark = min(self.high_watermark, self.log_end_offset)
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        # Last: it writes to the disk where there is one, and a write that fails must not leave a
-        # high watermark beyond the log. An epoch without records is forgotten, so that the next
-        # query is for one that has some.
+        # Last: this writes to the disk, if there is one, and a failed write must not leave a high
+        # watermark beyond the log end. An epoch without records is removed, so that the follower's
+        # next query is for an epoch that has some.
         self.epochs.truncate_from_end(self.log_end_offset)
         return True
 
     def _rebuild_producers(self) -> None:
-        """From the batches that are left (truncateAndReload)."""
+        """Rebuild the producer state from the remaining batches (truncateAndReload)."""
         self.producers.clear()
         for batch in self.batches:
             if batch.producer is not None:
                 self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop everything; the next record gets `offset`."""
-        # The leader's log begins behind this one's end: nothing here connects to it.
+        """Remove everything; the next record gets `offset`."""
+        # The leader's log starts after this log's end: the two cannot be joined.
         self.batches.clear()
         self._bases.clear()
         self.producers.clear()
@@ -302,8 +309,8 @@ class OffsetLog:
         self.epochs.clear()  # last, as in truncate_to
 
     def maybe_increment_high_watermark(self, new: int) -> bool:
-        """Raise the high watermark to `new`; it never goes down this way, and never past the log's
-        end."""
+        """Raise the high watermark to `new`. This never lowers it, and `new` must not exceed the
+        log end."""
         assert new <= self.log_end_offset, (
             f"high watermark {new} beyond log end {self.log_end_offset}"
         )
@@ -313,9 +320,9 @@ class OffsetLog:
         return True
 
     def update_high_watermark(self, leader_hw: int) -> bool:
-        """A follower's rule: clamp(leader's, own start, own end); set, not maximised (spec
-        §3.5)."""
-        # It may go down: what a new leader knows of the high watermark can be older (H17).
+        """A follower's high watermark: the leader's, clamped to its own log. It is set, not
+        maximized (spec §3.5)."""
+        # The value can decrease: a new leader may know an older high watermark (H17).
         new = max(self.log_start_offset, leader_hw)
         if new > self.log_end_offset:
             new = self.log_end_offset
@@ -325,7 +332,7 @@ class OffsetLog:
         return True
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of the record at `offset` (UNDEFINED_EPOCH where there is none)."""
+        """The leader epoch of the record at `offset`, or UNDEFINED_EPOCH."""
         i = bisect_right(self._bases, offset) - 1
         return (
             self.batches[i].leader_epoch

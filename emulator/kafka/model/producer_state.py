@@ -1,9 +1,9 @@
-"""Which batches idempotent producers have written to one log (KIP-98).
+"""The batches that idempotent producers have written to one log (KIP-98).
 
-Plain and copyable, as the log that owns it: of each producer id the epoch and the last five
-batches. A leader checks what a client sends against it; a follower, a truncation and a start
-rebuild it from the batches. Knows no transactions, and forgets no producer while the log has its
-batches. Source: log/ProducerStateManager.scala@2.6.3.
+Plain and copyable, like the log that owns it. It has the epoch and the last five batches of each
+producer id. A leader validates clients' batches against it. A follower, a truncation and a start
+rebuild it from the batches. There are no transactions, and no producer expires while the log has
+its batches. Source: log/ProducerStateManager.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ import msgspec
 from emulator.kafka.model.errors import Errors, KafkaError
 
 BATCHES_TO_RETAIN = 5
-"""ProducerStateEntry.NumBatchesToRetain: a client may have that many requests in flight."""
+"""ProducerStateEntry.NumBatchesToRetain: a client may have five requests in flight."""
 
 MAX_SEQUENCE = 2**31 - 1
 
 
 class BatchProducer(msgspec.Struct, frozen=True, gc=False):
-    """Who wrote a batch: the sequence number is that of its first record."""
+    """The producer of a batch; `base_sequence` belongs to the batch's first record."""
 
     producer_id: int
     producer_epoch: int
     base_sequence: int
 
     def last_sequence(self, records: int) -> int:
-        """Of the batch's last record; after the greatest number comes 0
+        """The sequence number of the batch's last record; the greatest number is followed by 0
         (DefaultRecordBatch.java@2.6.3 incrementSequence)."""
         return (self.base_sequence + records - 1) % (MAX_SEQUENCE + 1)
 
 
 class BatchMetadata(NamedTuple):
-    """One batch in the log: first and last sequence number, first offset and the one behind it."""
+    """One batch in the log: its first and last sequence number, its first offset and the next
+    one."""
 
     base_sequence: int
     last_sequence: int
@@ -44,7 +45,7 @@ class BatchMetadata(NamedTuple):
 
 
 class ProducerStateEntry:
-    """One producer: its epoch, and its last batches."""
+    """One producer: its epoch and its last batches."""
 
     __slots__ = ("batches", "producer_epoch")
 
@@ -62,19 +63,20 @@ class ProducerStateManager:
         self.entries: dict[int, ProducerStateEntry] = {}
 
     def duplicate_of(self, producer: BatchProducer, records: int) -> BatchMetadata | None:
-        """The batch of the log that a client sends again, if it is one of the last five."""
+        """The stored batch that a client has sent again, if it is among the last five."""
         entry = self.entries.get(producer.producer_id)
         if entry is None or entry.producer_epoch != producer.producer_epoch:
             return None
-        # First and last number: a retry that was split is another batch
+        # Both ends must match: a retry that was split differently is another batch
         # (ProducerStateManager.scala@2.6.3 findDuplicateBatch).
         sequences = (producer.base_sequence, producer.last_sequence(records))
         return next((b for b in entry.batches if b[:2] == sequences), None)
 
     def check(self, producer: BatchProducer, *, accepts_unknown: bool) -> None:
-        """Whether a client's batch may be appended. `accepts_unknown`: a producer of which the log
-        has nothing may begin with any number. KafkaError (ProducerAppendInfo checkProducerEpoch,
-        checkSequence)."""
+        """Raise KafkaError unless the batch may be appended. `accepts_unknown`: a producer without
+        any batch in the log may start with any sequence number (ProducerAppendInfo
+        checkProducerEpoch, checkSequence).
+        """
         entry = self.entries.get(producer.producer_id)
         sequence = producer.base_sequence
         if entry is None:
@@ -82,7 +84,7 @@ class ProducerStateManager:
                 raise KafkaError(Errors.UNKNOWN_PRODUCER_ID)
         elif producer.producer_epoch < entry.producer_epoch:
             raise KafkaError(Errors.INVALID_PRODUCER_EPOCH)
-        # A new epoch begins at 0 again: anything else has lost what came before it.
+        # A new epoch starts at 0: any other number means that earlier records were lost.
         elif producer.producer_epoch > entry.producer_epoch:
             if sequence:
                 raise KafkaError(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
@@ -90,8 +92,8 @@ class ProducerStateManager:
             raise KafkaError(Errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
 
     def update(self, producer: BatchProducer, base_offset: int, next_offset: int) -> None:
-        """A batch stands in the log. What a leader has accepted a follower takes over unchecked,
-        an older epoch too (AppendOrigin.Replication)."""
+        """A batch was appended. A follower accepts its leader's batches without validation, even an
+        older epoch (AppendOrigin.Replication)."""
         entry = self.entries.get(producer.producer_id)
         if entry is None or entry.producer_epoch != producer.producer_epoch:
             entry = self.entries[producer.producer_id] = ProducerStateEntry(producer.producer_epoch)

@@ -1,7 +1,8 @@
-"""Record batches, format 2: their header, and the records of a batch that is not compressed.
+"""Record batches, format 2: the header, and the records of batches without compression or with
+gzip.
 
-Clients' batches pass as they are, and only their header is read; brokers read and write records of
-their own topic, `__consumer_offsets`. Source: DefaultRecordBatch.java, DefaultRecord.java@2.6.3.
+Clients' batches are stored unchanged, and only their header is read. Brokers read and write records
+of their own topic, `__consumer_offsets`. Source: DefaultRecordBatch.java, DefaultRecord.java@2.6.3.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ baseTimestamp, maxTimestamp, producerId, producerEpoch, baseSequence, records.""
 
 MAGIC = 2
 CHECKED_FROM = 21
-"""The checksum covers what is behind it."""
+"""The checksum covers the bytes from here on."""
 
 BEFORE_LENGTH = 12
-"""baseOffset and batchLength, which the length does not count."""
+"""baseOffset and batchLength, which batchLength does not count."""
 
 COMPRESSION, GZIP = 0x07, 1
-"""Of the attributes: the bits of the compression, and the one kind that is read here."""
+"""The compression bits of the attributes, and the one codec that is supported here."""
 
 CONTROL = 0x20
 
@@ -40,16 +41,16 @@ class Record(NamedTuple):
 
 
 UNPACKED_BYTES = 16 << 20
-"""The most that the records of a batch may be unpacked: one of 1 MB could be a gigabyte."""
+"""The limit for a batch's decompressed records: a batch of 1 MB could expand to a gigabyte."""
 
 
 class UnreadableBatch(Exception):
-    """The batch is compressed in a way that is not read here, or its records are malformed: of
-    what clients produce only the header was checked."""
+    """The codec is not supported, or the records are malformed: of clients' batches only the header
+    was validated."""
 
 
 def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) -> bytes:
-    """A batch of keys and values, for the log to give it an offset."""
+    """A batch of keys and values; the log assigns its offset."""
     body, count = bytearray(), 0
     for count, (key, value) in enumerate(records, 1):
         # attributes, timestamp delta, offset delta; no headers at the end
@@ -62,7 +63,7 @@ def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) 
 
 
 def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
-    """The records of a whole batch, none of a control batch. UnreadableBatch."""
+    """The records of a batch; none for a control batch. Raises UnreadableBatch."""
     attributes, base_timestamp = HEADER.unpack_from(batch)[5:8:2]
     if attributes & CONTROL:
         return
@@ -99,8 +100,8 @@ def _unpacked(body: bytes) -> bytes:
 
 
 def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
-    """The batch's first record of that time or later. Of a batch whose records are not read here
-    the first record stands for all."""
+    """The first record with that timestamp or a later one. For a batch whose records cannot be
+    read, its first record represents all."""
     base_ms, max_ms = HEADER.unpack_from(batch)[7:9]
     if max_ms < timestamp_ms:
         return None
@@ -123,7 +124,7 @@ def _read_field(data: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _varint(value: int) -> bytes:
-    """Zigzag."""
+    """Zigzag encoding."""
     left, out = value << 1 if value >= 0 else (-value << 1) - 1, bytearray()
     while left > 0x7F:
         out.append(left & 0x7F | 0x80)

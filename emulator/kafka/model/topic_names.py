@@ -1,7 +1,7 @@
-"""Which names topics may have.
+"""Legal topic names.
 
-A name becomes part of paths, in ZooKeeper and on disk: a name from a client is checked here before
-anything else. Source: clients/…/common/internals/Topic.java@2.6.3 validate.
+A topic name becomes part of paths, in ZooKeeper and on disk: a client's name is validated here
+before anything else happens. Source: clients/…/common/internals/Topic.java@2.6.3 validate.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC = "__consumer_offsets", "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC})
-"""Topics of brokers' own, to which no client writes."""
+"""Topics that brokers write themselves; clients must not."""
 
 NAME_LENGTH_MAX = 249
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")

@@ -1,10 +1,10 @@
-"""What a version line is, and the registry of those that there are.
+"""A version line of Kafka as data, and the registry of all lines.
 
-A profile is data: default settings, guards, strategies, request versions, each with where it is
-read. A *guard* is a named fix that the version has (`guards/`); core code asks for one with
-`GUARD in context.guards`, in one place: where Kafka's own change was made. A new line is a new file
-in this package with a `PROFILE`, which says what differs from the line before it. Brokers of one
-cluster may run different profiles. Nothing here knows what a guard or a setting does.
+A profile has default settings, guards, strategies and request versions. A *guard* is a named fix
+that the version has (`guards/`). Core code tests `GUARD in context.guards` in one place: where
+Kafka changed its own code. A new line is a new file in this package with a `PROFILE` that lists the
+differences from the line before it. Brokers of one cluster may run different profiles. Nothing here
+knows what a guard or a setting does.
 """
 
 from __future__ import annotations
@@ -20,61 +20,67 @@ from emulator.kafka.profiles.guards.base import Guard, guards
 from emulator.registry import modules_of
 
 Propagation = Literal["zk", "rpc"]
-"""Who writes a changed ISR: the leader, with notifications (zk), or the controller (KIP-497)."""
+"""How a changed ISR is written: by the leader, with notifications (zk), or by the controller (rpc,
+KIP-497)."""
 
 ControllerThreads = Literal["callbacks", "event-queue"]
 """Callbacks of several threads under one lock, or one thread with a queue (KAFKA-5028)."""
 
 ZooKeeperClient = Literal["zkclient", "asynchronous"]
-"""I0Itec's, which blocks and tries again across sessions, or Kafka's own (KAFKA-5642)."""
+"""I0Itec's ZkClient, which blocks and retries across sessions, or Kafka's own client
+(KAFKA-5642)."""
 
 
 NewPartitions = Literal["from-cache", "read-again"]
-"""Where a controller has the replicas of a partition that it creates from: what it read when the
-topic changed, or (0.8) the topic's znode, read again for each partition."""
+"""Where a controller gets the replicas of new partitions: from its read when the topic changed, or
+(0.8) from the topic's znode, read again for each partition."""
 
 
 ServesFrom = Literal["controller", "registration", "end"]
-"""When a broker that starts takes up what came in: before its controller starts (0.8), before it
-registers (0.9, 0.10), or when all else has started."""
+"""When a starting broker begins to process requests: before its controller starts (0.8), before it
+registers (0.9, 0.10), or after everything else has started."""
 
 StopReplicas = Literal[
     "each-alone", "kept-together", "empty-then-each", "by-deletion", "all-together"
 ]
-"""How replicas of one broker share StopReplica requests: each has its own (0.8, 0.9); those that
-are not deleted share one, which is sent even if it is empty (KAFKA-4420, 0.10.2); an empty request
-and then one each (1.1, an oversight); one request for deletions and one for the rest (KAFKA-8294,
-2.3); one for all (KIP-570, 2.6)."""
+"""How one broker's replicas share StopReplica requests. One request each (0.8, 0.9). One request
+for all replicas that are not deleted, sent even if empty (KAFKA-4420, 0.10.2). An empty request and
+then one each (1.1, an oversight). One request for deletions and one for the others (KAFKA-8294,
+2.3). One request for all (KIP-570, 2.6).
+"""
 
 StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs", "live-brokers"]
-"""What a broker asks ZooKeeper for when it starts, in the order in which versions learned it:
-KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses
-of registered brokers, which must not be its own (2.0)."""
+"""What a starting broker reads from ZooKeeper, in the order of introduction: KIP-78, every entity's
+configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses of registered brokers,
+which must differ from its own (2.0).
+"""
 
 IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
-"""What a leader's Set of the ISR has in it: Replica objects, whose hash 0.10 changed, or ids
-(2.4)."""
+"""The elements of a leader's ISR Set: Replica objects, whose hash changed in 0.10, or broker ids
+(2.4). The order of an ISR follows from their hashes."""
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class CannotPropagate(ValueError):
-    """The version has no such way to propagate an ISR."""
+    """The version does not support this propagation of ISR changes."""
 
 
 class Profile(msgspec.Struct, frozen=True, kw_only=True):
-    """One Kafka version line. `fixed` are values that are no settings in this version: what its
-    code has in their place. `propagations` begins with the one that is the default;
-    `top_level_paths` are those that brokers create, where they differ from the client's own;
-    `registration_version` and `topic_version` those of the JSON that it writes; `send_backoff_ms`
-    how long a controller's send thread waits before it tries again; `record_batches`: records that
-    come together stand in the log as one (format 2, KIP-98, 0.11); `leaders_in_request`: a follower
-    looks for its new leader in the LeaderAndIsr itself, not in its metadata cache (0.9);
-    `group_record_versions` those of the values that are written to `__consumer_offsets`, of an
-    offset and of a group; `scala`: whose library orders its sets and maps, as recorded;
-    `sent_before_rpc`: versions of requests that a broker sends while it writes ISRs itself although
-    its code could ask (an inter.broker.protocol.version of 2.6)."""
+    """One Kafka version line.
+
+    `fixed`: values of later settings that this version has in its code. `propagations`: the first
+    is the default. `top_level_paths`: the paths that brokers create, where they differ from the
+    client's own list. `registration_version`, `topic_version`: versions of the JSON that brokers
+    write. `send_backoff_ms`: a controller's send thread waits this long before a retry.
+    `record_batches`: records sent together are stored as one batch (format 2, KIP-98, 0.11).
+    `leaders_in_request`: a follower takes its leader's address from LeaderAndIsr instead of the
+    metadata cache (until 0.9). `group_record_versions`: versions of the values in
+    `__consumer_offsets`, of an offset and of a group. `scala`: the library that orders sets and
+    maps in the recorded builds. `sent_before_rpc`: request versions of a broker that still writes
+    ISRs itself although its code supports AlterIsr (inter.broker.protocol.version 2.6).
+    """
 
     name: str
     release: str
@@ -108,16 +114,16 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def values(self) -> dict[str, str]:
-        """What settings begin with, those that cannot be set included."""
+        """The initial values of all settings, including those that cannot be set."""
         return {**self.fixed, **self.defaults}
 
     def has_znode(self, path: str) -> bool:
-        """Whether brokers of this version create it."""
+        """Whether brokers of this version create the znode."""
         return not self.top_level_paths or path in self.top_level_paths
 
     def altered(self, switches: Mapping[str, bool], propagation: str = "") -> Profile:
-        """This version with guards put in or taken out, and another propagation. A guard that is
-        taken out brings back the settings that it removed. CannotPropagate."""
+        """This version with guards added or removed, and another propagation. Removing a guard
+        restores the settings that it removed. Raises CannotPropagate."""
         if propagation and propagation not in self.propagations:
             can = " and ".join(self.propagations)
             raise CannotPropagate(f"Kafka {self.name} has no propagation {propagation}, only {can}")
@@ -145,8 +151,8 @@ def after(
     request_versions: Mapping[str, int] = MappingProxyType({}),
     **changes: object,
 ) -> Profile:
-    """The line that comes after another: settings that are new or have another default, settings
-    that are gone, and any other field that differs; the guards follow from the release."""
+    """The next line after `before`: new or changed settings, removed settings (`gone`), and any
+    other field that differs. The guards follow from the release."""
     inherited = {key: value for key, value in before.defaults.items() if key not in gone}
     settings = {**inherited, **defaults}
     return msgspec.structs.replace(
@@ -155,7 +161,7 @@ def after(
         release=release,
         citation=citation,
         defaults=settings,
-        # What has become a setting is fixed no more.
+        # A value that has become a setting is no longer fixed.
         fixed={key: value for key, value in before.fixed.items() if key not in settings},
         guards=guards_of(release),
         request_versions={**before.request_versions, **request_versions},

@@ -1,6 +1,6 @@
-"""What differs between two versions, line by line; and what one is in a few words.
+"""The differences between two versions, and a summary of one.
 
-Made from the profiles alone. It must not know what is done with a difference.
+Derived from the profiles alone; nothing here depends on how a difference is used.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ CLIENTS = {"zkclient": "ZkClient", "asynchronous": "asynchronous client"}
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """`kind` is setting, guard, strategy or request; `a` and `b` the two versions' values; `why`
-    what a guard does."""
+    """`kind` is setting, guard, strategy or request; `a` and `b` are the two versions' values;
+    `why` says what a guard does."""
 
     kind: str
     name: str
@@ -29,7 +29,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(a: Profile, b: Profile) -> list[Difference]:
-    """Strategies first, then guards, settings, request versions."""
+    """Strategies first, then guards, settings and request versions."""
     return [
         *_unequal("strategy", strategies(a), strategies(b)),
         *(
@@ -49,7 +49,7 @@ def differences(a: Profile, b: Profile) -> list[Difference]:
 
 
 def strategies(profile: Profile) -> dict[str, str]:
-    """Those that a profile names, as text."""
+    """A profile's strategies as text."""
     return {
         "controller-threads": profile.controller_threads,
         "zookeeper-client": profile.zookeeper_client,
@@ -69,7 +69,7 @@ def strategies(profile: Profile) -> dict[str, str]:
 
 
 def features(profile: Profile) -> list[str]:
-    """Its strategies, and the settings that matter most to the ISR."""
+    """A profile's strategies, and the settings that matter most to the ISR."""
     lag, session = "replica.lag.time.max.ms", "zookeeper.session.timeout.ms"
     numbers = (
         f"lag {_seconds(profile.defaults[lag])}, session {_seconds(profile.defaults[session])}"

@@ -1,5 +1,5 @@
-"""Kafka 0.10.2 (released 0.10.2.2): the caught-up rule, shrinks looked for twice as often; fetches
-with a limit for the whole response (0.10.1, KIP-74), replication quotas (0.10.1, KIP-73)."""
+"""Kafka 0.10.2 (released 0.10.2.2): the caught-up rule, and shrinks checked twice as often; limits
+for a whole fetch response (0.10.1, KIP-74), replication quotas (0.10.1, KIP-73)."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_0_9_0 import PROFILE as BEFORE

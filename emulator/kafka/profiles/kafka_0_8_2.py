@@ -1,5 +1,5 @@
 """Kafka 0.8.2 (released 0.8.2.2): lag by messages and by time, no notifications of ISR changes,
-callbacks under one lock, ZkClient."""
+controller callbacks under one lock, ZkClient."""
 
 from emulator.kafka.profiles.base import Profile, guards_of
 
@@ -20,7 +20,7 @@ PROFILE = Profile(
     leaders_in_request=True,
     serves_from="controller",
     defaults={
-        # Both limits hold at once: a follower leaves for the one that it breaks first.
+        # Both limits apply: a follower leaves the ISR for the one that it breaks first.
         "replica.lag.time.max.ms": "10000",
         "replica.lag.max.messages": "4000",
         "replica.fetch.wait.max.ms": "500",
@@ -44,7 +44,7 @@ PROFILE = Profile(
         "controlled.shutdown.enable": "true",
         "controlled.shutdown.max.retries": "3",
         "controlled.shutdown.retry.backoff.ms": "5000",
-        # Until 0.11: a partition without a live member of its ISR gets any live replica as leader.
+        # Until 0.11: a partition without a live ISR member gets any live replica as leader.
         "unclean.leader.election.enable": "true",
         "log.dirs": "/tmp/kafka-logs",
         "log.flush.interval.messages": "9223372036854775807",
@@ -58,14 +58,14 @@ PROFILE = Profile(
         "offsets.commit.timeout.ms": "5000",
         "offset.metadata.max.bytes": "1024",
     },
-    # Later settings, and what this version's code does in their place.
+    # Settings of later versions, with the values that this version has in its code.
     fixed={
         "request.timeout.ms": "30000",
         "replica.fetch.backoff.ms": "200",
         # No limit for a whole response before KIP-74 (0.10.1).
         "replica.fetch.response.max.bytes": "2147483647",
         "fetch.max.bytes": "2147483647",
-        # ZkClient blocks: one request after the other; and there are no fetch sessions (1.1).
+        # ZkClient blocks, so there is one request at a time. There are no fetch sessions (1.1).
         "zookeeper.max.in.flight.requests": "1",
         "max.incremental.fetch.session.cache.slots": "0",
         "group.min.session.timeout.ms": "6000",

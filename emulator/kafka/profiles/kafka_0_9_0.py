@@ -1,4 +1,4 @@
-"""Kafka 0.9.0 (released 0.9.0.1): lag by time alone, notifications of ISR changes."""
+"""Kafka 0.9.0 (released 0.9.0.1): lag by time only, notifications of ISR changes."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_0_8_2 import PROFILE as BEFORE
@@ -19,7 +19,7 @@ PROFILE = after(
         "group.min.session.timeout.ms": "6000",
         "group.max.session.timeout.ms": "30000",
     },
-    # KAFKA-1546: a burst of messages made followers lag that kept up in time.
+    # KAFKA-1546: a burst of messages made followers lag although they kept up in time.
     gone=("replica.lag.max.messages", "controller.message.queue.size"),
     top_level_paths=(
         "/consumers",

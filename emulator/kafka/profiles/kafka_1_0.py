@@ -1,5 +1,5 @@
 """Kafka 1.0 (released 1.0.2): one controller thread with a queue, truncation by leader epoch and no
-unclean elections by default (all 0.11); topics can be deleted; log directories may fail."""
+unclean elections by default (all 0.11); topics can be deleted; log directories fail separately."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_0_10_2 import PROFILE as BEFORE
@@ -19,7 +19,7 @@ PROFILE = after(
         "unclean.leader.election.enable": "false",
         "delete.topic.enable": "true",
         "queued.max.request.bytes": "-1",
-        # KIP-134 (0.11): consumers that start together get their partitions once.
+        # KIP-134 (0.11): consumers that start together cause a single rebalance.
         "group.initial.rebalance.delay.ms": "3000",
     },
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),

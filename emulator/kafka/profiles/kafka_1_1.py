@@ -1,5 +1,5 @@
-"""Kafka 1.1 (released 1.1.1): its own asynchronous ZooKeeper client, which never tries again across
-sessions; the session's expiry is handled before a new session is opened; fetch sessions."""
+"""Kafka 1.1 (released 1.1.1): its own asynchronous ZooKeeper client, which never retries across
+sessions; a session's expiry is handled before a new session is opened; fetch sessions."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_1_0 import PROFILE as BEFORE
@@ -12,7 +12,7 @@ PROFILE = after(
     stop_replicas="empty-then-each",
     reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
     zookeeper_client="asynchronous",
-    # The client's own list, from here on the same in all versions.
+    # The client's own list, which is the same in all versions from here on.
     top_level_paths=(),
     defaults={
         "zookeeper.max.in.flight.requests": "10",

@@ -1,5 +1,7 @@
 """Kafka 2.1 (released 2.1.1): fenced controller writes, fetches fenced by leader epoch, no shrink
-at the log's end, joining from the epoch's start (2.0.1), truncation in several rounds (2.0)."""
+of a follower at the log end, joining from the epoch's start (2.0.1), truncation in several rounds
+(2.0).
+"""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_1_1 import PROFILE as BEFORE

@@ -1,5 +1,7 @@
-"""Kafka 2.4 (released 2.4.1): broker epochs and seen bounces (2.2), offline replicas handled at
-fail-over (2.3), reassignment through the API, failed reads that change no follower's state."""
+"""Kafka 2.4 (released 2.4.1): broker epochs and detected bounces (2.2), offline replicas handled at
+fail-over (2.3), reassignment through the API, failed reads that leave the follower's state
+unchanged.
+"""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_2_1 import PROFILE as BEFORE
@@ -13,7 +15,7 @@ PROFILE = after(
     topic_version=2,
     defaults={
         "max.connections": "2147483647",
-        # KIP-389 (2.2), and the longest session of a static member (KIP-345, 2.3).
+        # KIP-389 (2.2), and the longest session timeout, for static members (KIP-345, 2.3).
         "group.max.size": "2147483647",
         "group.max.session.timeout.ms": "1800000",
     },

@@ -1,5 +1,5 @@
-"""Kafka 2.7 (released 2.7.2): leaders ask the controller for another ISR (AlterIsr, KIP-497), every
-50 ms."""
+"""Kafka 2.7 (released 2.7.2): leaders propose ISR changes to the controller (AlterIsr, KIP-497),
+every 50 ms."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_2_6 import PROFILE as BEFORE
@@ -12,6 +12,6 @@ PROFILE = after(
     registration_version=5,
     propagations=("rpc", "zk"),
     request_versions={"AlterIsr": 0, "Fetch": 12},
-    # With an older inter.broker.protocol.version, where it writes ISRs itself.
+    # Sent with an older inter.broker.protocol.version, where leaders write ISRs themselves.
     sent_before_rpc={"Fetch": 11},
 )

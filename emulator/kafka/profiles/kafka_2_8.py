@@ -1,5 +1,5 @@
-"""Kafka 2.8 (released 2.8.2): AlterIsr as soon as there is something to ask, and the ZooKeeper path
-through the same ISR state machine."""
+"""Kafka 2.8 (released 2.8.2): AlterIsr as soon as there is a proposal; the ZooKeeper path uses the
+same ISR state machine."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_2_7 import PROFILE as BEFORE

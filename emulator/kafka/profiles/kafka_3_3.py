@@ -1,5 +1,5 @@
-"""Kafka 3.3 (released 3.3.2), in ZooKeeper mode, as far as it differs in what is emulated:
-AlterPartition v2, members of an ISR that must be eligible, and repaired retries."""
+"""Kafka 3.3 (released 3.3.2), ZooKeeper mode: AlterPartition v2, eligible ISR members only,
+corrected retries."""
 
 from emulator.kafka.profiles.base import after
 from emulator.kafka.profiles.kafka_2_8 import PROFILE as BEFORE

@@ -1,1 +1,1 @@
-"""What brokers, controllers and clients say to each other."""
+"""The requests and responses of brokers, controllers and clients."""

@@ -1,7 +1,7 @@
 """Requests and responses of consumer groups, with Kafka's names and fields (classic protocol).
 
-Small frozen structs without behaviour. Errors are Kafka's codes; what a member sends of its
-protocol (subscriptions, assignments) are bytes that nobody here looks into.
+Small frozen structs without behaviour. Errors are Kafka's codes. Subscriptions and assignments are
+bytes that the broker does not read.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from emulator.trace.values import TopicPartition
 
 
 class FindCoordinatorRequest(msgspec.Struct, frozen=True):
-    """Which broker coordinates a group (`key_type` 0) or a transactional id (1)."""
+    """Find the coordinator of a group (`key_type` 0) or of a transactional id (1)."""
 
     key: str
     key_type: int = 0
 
 
 class FindCoordinatorResponse(msgspec.Struct, frozen=True):
-    """-1 with an error."""
+    """The coordinator; -1 with an error."""
 
     error: Errors
     message: str = ""
@@ -32,8 +32,8 @@ class FindCoordinatorResponse(msgspec.Struct, frozen=True):
 
 
 class JoinGroupRequest(msgspec.Struct, frozen=True):
-    """v7. `protocols` are the member's, best first. `requires_known_member_id`: a new member is
-    given an id and joins again with it (v4, KIP-394)."""
+    """v7. `protocols`: the member's, in order of preference. `requires_known_member_id`: a new
+    member gets an id and joins again with it (v4, KIP-394)."""
 
     group: str
     session_timeout_ms: int
@@ -46,7 +46,7 @@ class JoinGroupRequest(msgspec.Struct, frozen=True):
 
 
 class JoinedMember(NamedTuple):
-    """One member, as the group's leader gets it for the assignment."""
+    """One member, as sent to the group's leader for the assignment."""
 
     member: str
     instance: str | None
@@ -54,7 +54,7 @@ class JoinedMember(NamedTuple):
 
 
 class JoinGroupResponse(msgspec.Struct, frozen=True):
-    """`members` only for the leader."""
+    """`members` is filled only for the group's leader."""
 
     error: Errors
     generation: int = -1
@@ -66,7 +66,7 @@ class JoinGroupResponse(msgspec.Struct, frozen=True):
 
 
 class SyncGroupRequest(msgspec.Struct, frozen=True):
-    """v5; the leader's has the assignments of all members."""
+    """v5. The leader's request has the assignments of all members."""
 
     group: str
     generation: int
@@ -96,34 +96,34 @@ class HeartbeatRequest(msgspec.Struct, frozen=True):
 
 
 class HeartbeatResponse(msgspec.Struct, frozen=True):
-    """Only an error: REBALANCE_IN_PROGRESS says that the member is to join again."""
+    """Only an error: REBALANCE_IN_PROGRESS means that the member has to join again."""
 
     error: Errors
 
 
 class MemberIdentity(NamedTuple):
-    """A member by its id, or a static one by its instance id."""
+    """A member by its id, or a static member by its instance id."""
 
     member: str
     instance: str | None = None
 
 
 class LeaveGroupRequest(msgspec.Struct, frozen=True):
-    """v4; up to v2 there is one member."""
+    """v4; up to v2 a request has one member."""
 
     group: str
     members: tuple[MemberIdentity, ...]
 
 
 class LeaveGroupResponse(msgspec.Struct, frozen=True):
-    """`members` has an error for each of the request's."""
+    """`members` has an error for each member of the request."""
 
     error: Errors
     members: tuple[tuple[MemberIdentity, Errors], ...] = ()
 
 
 class CommittedOffset(NamedTuple):
-    """An offset that a group has committed for one partition; -1: none."""
+    """The offset that a group has committed for one partition; -1 if none."""
 
     offset: int
     leader_epoch: int = -1
@@ -131,7 +131,7 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetCommitRequest(msgspec.Struct, frozen=True):
-    """v8. Generation -1: the consumer assigns partitions itself and only keeps its offsets here."""
+    """v8. Generation -1: the consumer assigns partitions itself and only stores its offsets."""
 
     group: str
     generation: int
@@ -147,7 +147,7 @@ class OffsetCommitResponse(msgspec.Struct, frozen=True):
 
 
 class OffsetFetchRequest(msgspec.Struct, frozen=True):
-    """v7; None: all partitions of which the group has an offset."""
+    """v7. None: all partitions for which the group has an offset."""
 
     group: str
     partitions: tuple[TopicPartition, ...] | None = None
@@ -161,7 +161,7 @@ class OffsetFetchResponse(msgspec.Struct, frozen=True):
 
 
 class ListGroupsRequest(msgspec.Struct, frozen=True):
-    """v4: this coordinator's groups, of some states (empty: of all)."""
+    """v4: this coordinator's groups in the given states (empty: all groups)."""
 
     states: tuple[str, ...] = ()
 
@@ -182,13 +182,13 @@ class ListGroupsResponse(msgspec.Struct, frozen=True):
 
 
 class DescribeGroupsRequest(msgspec.Struct, frozen=True):
-    """One group; Kafka's names many."""
+    """One group; Kafka's request may name several."""
 
     group: str
 
 
 class DescribedMember(NamedTuple):
-    """A member; metadata and assignment only where the group is stable."""
+    """A member; metadata and assignment only if the group is stable."""
 
     member: str
     instance: str | None
@@ -199,7 +199,7 @@ class DescribedMember(NamedTuple):
 
 
 class DescribeGroupsResponse(msgspec.Struct, frozen=True):
-    """One group. A group that does not exist is Dead."""
+    """One group. A group that does not exist is in state Dead."""
 
     error: Errors
     state: str = ""
@@ -209,7 +209,7 @@ class DescribeGroupsResponse(msgspec.Struct, frozen=True):
 
 
 class DeleteGroupsRequest(msgspec.Struct, frozen=True):
-    """One group; Kafka's names many."""
+    """One group; Kafka's request may name several."""
 
     group: str
 

@@ -1,7 +1,6 @@
-"""Requests and responses, with Kafka's names and fields (spec §11.3), as far as this design uses
-them.
+"""Requests and responses with Kafka's names (spec §11.3) and the fields that the emulator uses.
 
-Small frozen structs without behaviour; the transport carries them as they are. Errors are Kafka's
+Small frozen structs without behaviour; the transport passes them unchanged. Errors are Kafka's
 codes.
 """
 
@@ -24,13 +23,13 @@ from emulator.kafka.protocol.groups import (
 from emulator.trace.values import PartitionState, TopicPartition
 
 
-# gc=False, here and below: there are very many of these, and none can be part of a cycle.
+# gc=False, here and below: there are very many of these, and none can be part of a reference cycle.
 class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     """One partition of a Fetch request."""
 
     partition: TopicPartition
-    # Fences both ways (KIP-320): a leader answers FENCED_LEADER_EPOCH to an older one, and
-    # UNKNOWN_LEADER_EPOCH to one that it has not heard of yet.
+    # Fenced in both directions (KIP-320): the leader's response is FENCED_LEADER_EPOCH to an older
+    # epoch and UNKNOWN_LEADER_EPOCH to a newer one.
     current_leader_epoch: int
     fetch_offset: int
     log_start_offset: int
@@ -44,14 +43,14 @@ class FetchRequest(msgspec.Struct, frozen=True):
     (KIP-227)."""
 
     replica_id: int
-    # A fetch that finds nothing is answered after this all the same: that it comes again is how
-    # the leader knows that a follower which has everything is alive.
+    # A fetch without new records gets its response after this time. The next fetch shows the leader
+    # that a caught-up follower is alive.
     max_wait_ms: int
     min_bytes: int
     max_bytes: int
     session_id: int
     session_epoch: int
-    # Of an incremental session only those that have changed since the last request.
+    # In an incremental session only the partitions that changed since the last request.
     partitions: tuple[FetchPartition, ...]
     forgotten: tuple[TopicPartition, ...] = ()
     replica_epoch: int = -1
@@ -78,7 +77,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
 
 
 class FetchResponse(msgspec.Struct, frozen=True):
-    """`partitions` of an incremental session: those with something to say."""
+    """In an incremental session `partitions` has only the partitions with news."""
 
     error: Errors
     session_id: int
@@ -86,8 +85,8 @@ class FetchResponse(msgspec.Struct, frozen=True):
 
 
 class ProducePartition(msgspec.Struct, frozen=True, gc=False):
-    """Records for one partition: how many, and their bytes; and what a client sent, where one
-    did."""
+    """Records for one partition: their number and size, and the client's batch, if a client sent
+    one."""
 
     partition: TopicPartition
     records: int
@@ -129,7 +128,7 @@ class EpochQuery(NamedTuple):
 
 
 class EpochEndOffset(NamedTuple):
-    """The answer: where `leader_epoch` ended."""
+    """The result: the end offset of `leader_epoch`."""
 
     partition: TopicPartition
     error: Errors
@@ -145,22 +144,24 @@ class OffsetsForLeaderEpochRequest(msgspec.Struct, frozen=True):
 
 
 class OffsetsForLeaderEpochResponse(msgspec.Struct, frozen=True):
-    """In the order of the request."""
+    """Results in the order of the request."""
 
     partitions: tuple[EpochEndOffset, ...]
 
 
 class ListOffsetsRequest(msgspec.Struct, frozen=True):
-    """One partition's earliest or latest offset, as a follower asks after OFFSET_OUT_OF_RANGE, or a
-    consumer (-1)."""
+    """The earliest or latest offset of one partition. Sent by a follower after OFFSET_OUT_OF_RANGE,
+    or by a consumer (-1)."""
 
     replica_id: int
     partition: TopicPartition
     current_leader_epoch: int
-    # Else the latest: a follower's first query, to see whether its own log is ahead.
+    # False: the latest offset. It is the follower's first query, to see whether its own log is
+    # longer.
     earliest: bool
     timestamp_ms: int | None = None
-    """A consumer's: the first record that is not older, in place of both."""
+    """Consumers only: find the first record with this timestamp or a later one, instead of an
+    end."""
 
 
 class ListOffsetsResponse(msgspec.Struct, frozen=True):
@@ -173,7 +174,7 @@ class ListOffsetsResponse(msgspec.Struct, frozen=True):
 
 
 class LiveBroker(NamedTuple):
-    """A broker in UpdateMetadata, and in metadata caches."""
+    """A broker in UpdateMetadata and in metadata caches."""
 
     broker: int
     host: str
@@ -184,14 +185,14 @@ class LeaderAndIsrRequest(msgspec.Struct, frozen=True):
     """v4: become leader or follower."""
 
     controller_id: int
-    # A broker refuses what is below the greatest it has seen: that controller was replaced.
+    # A broker rejects an epoch below the greatest it has seen: that controller was replaced.
     controller_epoch: int
-    # The receiver's, as the controller knows it: what is meant for a process before is refused
-    # (2.2, KAFKA-7235; -1: unknown, not tested).
+    # The receiver's epoch as the controller knows it: a broker rejects requests meant for an
+    # earlier process (2.2, KAFKA-7235). -1: unknown, not checked.
     broker_epoch: int
     states: tuple[PartitionState, ...]
-    # Read up to 0.8.2: since then a broker looks for the leader's address in its metadata cache,
-    # and does not follow a leader that is not there (H28).
+    # Read up to 0.8.2 only. Since then a broker looks up the leader's address in its metadata cache
+    # and does not follow a leader that is not in it (H28).
     live_leaders: tuple[LiveBroker, ...]
 
 
@@ -203,12 +204,12 @@ class LeaderAndIsrResponse(msgspec.Struct, frozen=True):
 
 
 class UpdateMetadataRequest(msgspec.Struct, frozen=True):
-    """v6: what all brokers shall tell clients."""
+    """v6: the metadata that all brokers return to clients."""
 
     controller_id: int
     controller_epoch: int
     broker_epoch: int
-    # Leader -2: the topic is being deleted, and leaves the metadata caches.
+    # Leader -2: the topic is being deleted and is removed from the metadata caches.
     states: tuple[PartitionState, ...]
     live_brokers: tuple[LiveBroker, ...]
 
@@ -223,8 +224,8 @@ class StopReplicaPartition(NamedTuple):
     """One partition of StopReplica v3."""
 
     partition: TopicPartition
-    # A broker obeys one that is newer than its own (KIP-570, 2.6), and always -2 (its topic is
-    # being deleted) and -1 (sent by an older controller).
+    # A broker obeys an epoch greater than its own (KIP-570, 2.6), and always -2 (topic deletion)
+    # and -1 (from an older controller).
     leader_epoch: int
     delete: bool
 
@@ -246,45 +247,45 @@ class StopReplicaResponse(msgspec.Struct, frozen=True):
 
 
 class ControlledShutdownRequest(msgspec.Struct, frozen=True):
-    """v3: a broker tells the controller that it is about to stop."""
+    """v3: a broker announces to the controller that it is about to stop."""
 
     broker: int
     broker_epoch: int
 
 
 class ControlledShutdownResponse(msgspec.Struct, frozen=True):
-    """`remaining` are partitions that the broker still leads."""
+    """`remaining`: the partitions that the broker still leads."""
 
     error: Errors
     remaining: tuple[TopicPartition, ...] = ()
 
 
 class AlterIsrPartition(NamedTuple):
-    """One partition of AlterIsr: the ISR that is to replace version `current_isr_version`, and the
-    broker epoch of each member as the leader knows it (KIP-903; empty: not told)."""
+    """One partition of AlterIsr: the ISR to replace version `current_isr_version`, and each
+    member's broker epoch as the leader knows it (KIP-903; empty: not sent)."""
 
     partition: TopicPartition
     leader_epoch: int
-    # In the leader's order: a list that differs only in its order is another ISR (spec §7.4).
+    # In the leader's order: a list in another order is another ISR (spec §7.4).
     new_isr: tuple[int, ...]
-    # The state znode's version, on which the controller's write is conditional.
+    # The version of the state znode, on which the controller's write is conditional.
     current_isr_version: int
     member_epochs: tuple[int, ...] = ()
 
 
 class AlterIsrRequest(msgspec.Struct, frozen=True):
-    """v0 (2.7), as AlterPartition v1 (3.2) and v2 (3.3): a leader asks the controller for other
-    ISRs."""
+    """v0 (2.7), as AlterPartition v1 (3.2) and v2 (3.3): a leader proposes new ISRs to the
+    controller."""
 
     broker: int
-    # Must be what the controller has cached, neither older nor newer (spec §7.4).
+    # Must equal the epoch in the controller's cache (spec §7.4).
     broker_epoch: int
     partitions: tuple[AlterIsrPartition, ...]
     version: int = 0
 
 
 class AlterIsrResult(NamedTuple):
-    """One partition of the answer: its state as it is now, or an error."""
+    """One partition of the response: its current state, or an error."""
 
     partition: TopicPartition
     error: Errors
@@ -295,32 +296,33 @@ class AlterIsrResult(NamedTuple):
 
 
 class AlterIsrResponse(msgspec.Struct, frozen=True):
-    """`partitions` is empty when the whole request is refused."""
+    """`partitions` is empty if the whole request is rejected."""
 
     error: Errors
     partitions: tuple[AlterIsrResult, ...] = ()
 
 
 class ApiVersionsRequest(msgspec.Struct, frozen=True):
-    """What can you do? The first request on a client's connection."""
+    """The first request on a client's connection: which API versions does the broker support?"""
 
 
 class ApiVersionsResponse(msgspec.Struct, frozen=True):
-    """`newest`: of each API (by its key) the newest version; brokers of ours leave it to `wire`."""
+    """`newest`: the newest version of each API, by API key. The emulator's own brokers leave it
+    empty; `wire` fills it in."""
 
     newest: dict[int, int] = {}
 
 
 class MetadataRequest(msgspec.Struct, frozen=True):
-    """All topics when `topics` is empty."""
+    """An empty `topics` means all topics."""
 
     topics: tuple[str, ...] = ()
     allow_auto_topic_creation: bool = False
 
 
 class MetadataResponse(msgspec.Struct, frozen=True):
-    """What this broker's metadata cache says. `version` is the newest Metadata that it can;
-    versions before 0.10.1 have no cluster id."""
+    """The content of this broker's metadata cache. `version`: the newest Metadata version that it
+    supports; versions before 0.10.1 have no cluster id."""
 
     brokers: tuple[LiveBroker, ...]
     controller_id: int
@@ -328,12 +330,13 @@ class MetadataResponse(msgspec.Struct, frozen=True):
     version: int
     cluster_id: str | None = None
     errors: tuple[tuple[str, Errors], ...] = ()
-    """Of topics that are asked for and not there, where it is not UNKNOWN_TOPIC_OR_PARTITION."""
+    """Errors of requested topics that are not in the cache, other than
+    UNKNOWN_TOPIC_OR_PARTITION."""
 
 
 class CreateTopicsRequest(msgspec.Struct, frozen=True):
-    """One topic: partition n has the replicas `assignment[n]`; without an assignment the broker
-    makes one (-1: its defaults)."""
+    """One topic. Partition n has the replicas `assignment[n]`; without an assignment the broker
+    chooses them (-1: its defaults)."""
 
     topic: str
     assignment: tuple[tuple[int, ...], ...]
@@ -354,7 +357,7 @@ class AlterConfigsRequest(msgspec.Struct, frozen=True):
 
 
 class DescribeConfigsRequest(msgspec.Struct, frozen=True):
-    """The settings of one entity; `names` None: all."""
+    """The settings of one entity; `names` None means all."""
 
     entity_type: str
     entity: str
@@ -362,7 +365,7 @@ class DescribeConfigsRequest(msgspec.Struct, frozen=True):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting, and where it comes from (DescribeConfigsResponse.ConfigSource)."""
+    """One setting and its source (DescribeConfigsResponse.ConfigSource)."""
 
     name: str
     value: str
@@ -370,8 +373,8 @@ class ConfigEntry(NamedTuple):
 
 
 class CreatePartitionsRequest(msgspec.Struct, frozen=True):
-    """Further partitions of one topic, each with its replicas; or, without an assignment, as many
-    partitions as `count` says in all."""
+    """New partitions of one topic with their replicas. Without an assignment `count` is the new
+    total number of partitions."""
 
     topic: str
     assignment: tuple[tuple[int, ...], ...]
@@ -387,14 +390,14 @@ class DeleteTopicsRequest(msgspec.Struct, frozen=True):
 
 
 class ElectionType(IntEnum):
-    """ElectLeaders v1: the first of the assignment, or anybody who is live (KIP-460)."""
+    """ElectLeaders v1: the preferred replica, or any live replica (KIP-460)."""
 
     PREFERRED = 0
     UNCLEAN = 1
 
 
 class ElectLeadersRequest(msgspec.Struct, frozen=True):
-    """Elections by hand; None: for all partitions."""
+    """Elections by request; None: for all partitions."""
 
     partitions: tuple[TopicPartition, ...] | None
     election_type: ElectionType = ElectionType.PREFERRED
@@ -402,26 +405,26 @@ class ElectLeadersRequest(msgspec.Struct, frozen=True):
 
 
 class ElectionResults(NamedTuple):
-    """What the controller says of an ElectLeaders request: who was elected, and why not."""
+    """The controller's result of ElectLeaders: the new leaders, and the errors."""
 
     leaders: dict[TopicPartition, int]
     errors: dict[TopicPartition, Errors]
 
 
 class AlterPartitionReassignmentsRequest(msgspec.Struct, frozen=True):
-    """Targets by partition; None cancels."""
+    """Targets by partition; None cancels a reassignment."""
 
     targets: tuple[tuple[TopicPartition, tuple[int, ...] | None], ...]
 
 
 class ListPartitionReassignmentsRequest(msgspec.Struct, frozen=True):
-    """What is under way; None: everywhere."""
+    """The reassignments in progress; None: of all partitions."""
 
     partitions: tuple[TopicPartition, ...] | None = None
 
 
 class Reassignment(NamedTuple):
-    """One that is under way."""
+    """A reassignment in progress."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]
@@ -430,8 +433,8 @@ class Reassignment(NamedTuple):
 
 
 class AdminResponse(msgspec.Struct, frozen=True):
-    """The answer to an admin request; `partitions` where each has a result of its own, `configs`
-    and `reassignments` where they were asked for."""
+    """The response to an admin request. `partitions` has separate results per partition; `configs`
+    and `reassignments` are filled by the requests that read them."""
 
     error: Errors
     message: str = ""
@@ -441,13 +444,14 @@ class AdminResponse(msgspec.Struct, frozen=True):
 
 
 class InitProducerIdRequest(msgspec.Struct, frozen=True):
-    """A producer id for an idempotent producer, or (`transactional_id`) for a transactional one."""
+    """Request a producer id: for an idempotent producer, or (`transactional_id`) a transactional
+    one."""
 
     transactional_id: str | None = None
 
 
 class InitProducerIdResponse(msgspec.Struct, frozen=True):
-    """-1 with an error. A producer that gets an id begins with epoch 0."""
+    """-1 with an error. A new producer id starts with epoch 0."""
 
     error: Errors
     producer_id: int = -1

@@ -1,8 +1,8 @@
 """The port between a node and the network: connections that carry one request after the other.
 
-A connection is an object: requests and answers in order; the broker reads the next request when it
-has answered the last; it breaks, and what was in flight fails when an end dies. Nothing here knows
-what is carried, or the world.
+Requests and responses on a connection are in order; the broker reads the next request after it has
+responded to the last. When an end dies, the connection breaks and its request in flight fails.
+Nothing here knows the content of messages, or the world.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from emulator.kafka.protocol.messages import Request, Response
 
 
 class Disconnected(Exception):
-    """The connection broke, or no answer came in time; the request may or may not have been
-    handled."""
+    """The connection broke, or no response came in time. The request may or may not have been
+    processed."""
 
 
 class Connection(Protocol):
     """The client's end of a connection."""
 
     async def send(self, request: Request, timeout_ms: int) -> Response:
-        """Write a request and block until its answer is there; Disconnected when it breaks or time
-        is up (which closes it)."""
+        """Send a request and block until its response arrives. Raises Disconnected when the
+        connection breaks or the time is up (which closes it)."""
         ...
 
     def close(self) -> None: ...
@@ -34,37 +34,36 @@ class Connection(Protocol):
 class ServerConnection(Protocol):
     """The broker's end of a connection."""
 
-    # One request at a time: the next is read only when this one is answered, so that a request
-    # that waits in purgatory holds up what its client has sent behind it.
+    # The next request is read only after this response: a request in a purgatory delays everything
+    # that its client has sent behind it.
     def respond(self, response: Response | None) -> None:
-        """Write the answer to the request that was read last, and read on (None: no answer, acks
-        0)."""
+        """Send the response to the last request, then read the next one (None: no response,
+        acks=0)."""
         ...
 
     def hang_up(self) -> None:
-        """Close it instead of responding: a client that expects no response learns that something
-        is wrong.
-        """
+        """Close the connection instead of responding: a client that expects no response thus
+        notices an error."""
         ...
 
     @property
     def client(self) -> str:
-        """Who is at the other end (`broker-2`, `producer-1`)."""
+        """The name of the other end (`broker-2`, `producer-1`)."""
         ...
 
     @property
     def host(self) -> str:
-        """Where that is, as group members are listed."""
+        """The host of the other end, as shown in the list of group members."""
         ...
 
 
 class Network(Protocol):
-    """How a node reaches others."""
+    """How a node connects to others."""
 
     async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
-        """Open a connection; Disconnected when nobody answers in time."""
+        """Open a connection; raises Disconnected if there is none in time."""
         ...
 
     def stop_listening(self, port: int) -> None:
-        """Nobody answers on this port any more; the connections that it accepted break."""
+        """Close the port and break the connections that it accepted."""
         ...

@@ -1,1 +1,1 @@
-"""Kafka's fixes by name: which there are, since when, and where each is read."""
+"""Kafka's fixes by name: what each does, since when, and where the code reads it."""

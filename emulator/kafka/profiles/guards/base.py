@@ -1,7 +1,7 @@
-"""What a guard is, and the registry of those that there are.
+"""What a guard is, and the registry of all guards.
 
-A guard is an object of a module of this package; the core names the object, the command line and
-scenarios its `name`. It must not know what reads it.
+A guard is an object in a module of this package. The core refers to the object; the command line
+and scenarios use its `name`. A guard does not know the code that reads it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from emulator.registry import modules_of
 
 @dataclass(frozen=True, eq=False)
 class Guard:
-    """One fix that versions have or lack.
+    """One fix that a version has or lacks.
 
-    `kafka` is the ticket or proposal; `since` the first release that has it; `does` a sentence with
-    what happens without it; `citation` the place in the specification. `unneeded_before`: releases
-    older than this lack the code that it mends, and count as having it. `removed` are settings
-    (with the defaults they had) that go with it.
+    `kafka` is the ticket or proposal; `since` the first release that has it; `does` says what it
+    does, and what happens without it; `citation` is the place in the specification.
+    `unneeded_before`: older releases lack the code that the guard fixes and count as having it.
+    `removed`: settings, with their old defaults, that the fix removed.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Guard:
     removed: Mapping[str, str] = field(default_factory=dict)
 
     def is_in(self, release: str) -> bool:
-        """Whether this release of Kafka has it."""
+        """Whether this release of Kafka has the fix."""
         before = self.unneeded_before
         return number(release) >= number(self.since) or (
             before != "" and number(release) < number(before)
@@ -43,7 +43,7 @@ class Guard:
 
 
 def number(release: str) -> tuple[int, ...]:
-    """0.10.2.2 comes after 0.9."""
+    """A release as numbers: 0.10.2.2 is later than 0.9."""
     return tuple(int(part) for part in release.split("."))
 
 
