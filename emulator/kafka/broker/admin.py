@@ -1,6 +1,6 @@
-"""What the admin API does at a broker: create topics and partitions, delete, alter configurations.
+"""The admin API at a broker: create topics and partitions, delete topics, alter configurations.
 
-Knows no controller: what it writes, the controller sees in ZooKeeper. Sources:
+It does not talk to the controller: the controller sees the changes in ZooKeeper. Sources:
 server/AdminManager.scala, zk/AdminZkClient.scala@2.6.3; spec §1.10, §2.12.
 """
 
@@ -50,12 +50,12 @@ TOPIC_CONFIG, DYNAMIC_BROKER_CONFIG, DEFAULT_CONFIG = 1, 2, 5
 """DescribeConfigsResponse.ConfigSource."""
 
 DEFAULT = -1
-"""Of a number in CreateTopics: what the broker's configuration says."""
+"""In CreateTopics, -1 means the default of the broker's configuration."""
 
 
 class DelayedTopicChange(DelayedOperation):
-    """An answer waits until this broker's own metadata cache shows what was written to ZooKeeper
-    (DelayedCreatePartitions, DelayedDeleteTopics)."""
+    """A response that waits until this broker's metadata cache shows the change that was written to
+    ZooKeeper (DelayedCreatePartitions, DelayedDeleteTopics)."""
 
     def __init__(self, timeout_ms: int, is_visible: Callable[[], bool], respond: Respond) -> None:
         super().__init__(timeout_ms)
@@ -65,7 +65,7 @@ class DelayedTopicChange(DelayedOperation):
         return await self.force_complete() if self._is_visible() else False
 
     async def on_complete(self) -> None:
-        # Timed out: the change is written all the same, and the controller will see it.
+        # After a timeout the change stays written, and the controller will process it.
         error = Errors.NONE if self._is_visible() else Errors.REQUEST_TIMED_OUT
         self._respond(AdminResponse(error))
 
@@ -80,7 +80,7 @@ class AdminManager:
         metadata_cache: MetadataCache,
         draw: Callable[[int], int],
     ) -> None:
-        """`draw` gives a number below another (AdminUtils.rand)."""
+        """`draw(n)` returns a number below n (AdminUtils.rand)."""
         self._context, self._zk_client, self._metadata_cache = context, zk_client, metadata_cache
         self._draw = draw
         self._checks_deletion = DELETION_CHECKED_AT_CREATION in context.guards
@@ -91,12 +91,12 @@ class AdminManager:
     async def create_topic(
         self, request: CreateTopicsRequest, respond: Respond, *, waits: bool = True
     ) -> None:
-        """createTopicWithAssignment: the configuration first, then the topic; not atomic, not
-        fenced. `waits`: the answer waits for leaders."""
+        """Write the configuration, then the topic; not atomic and not fenced
+        (createTopicWithAssignment). `waits`: the response waits for leaders."""
         topic = request.topic
         try:
-            # Asked of the cache first, which costs nothing; a cache that is behind lets it pass,
-            # and ZooKeeper answers below.
+            # The cache is checked first because that costs nothing. If it is outdated, ZooKeeper
+            # finds the topic below.
             if topic in self._metadata_cache.topics():
                 raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
             replicas = self._replicas_of(request)
@@ -114,12 +114,14 @@ class AdminManager:
         except KafkaError as failed:
             respond(AdminResponse(failed.error, failed.message))
             return
-        # Brokers that hear of the topic read its configuration when they make the log.
+        # Configuration first: a broker that learns of the topic reads its configuration when it
+        # creates the log.
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
         await self._zk_client.create_topic_assignment(topic, assignment)
         if self._reads_topic_ids:
-            # The create wakes the controller, which may be faster.
+            # The create fires the controller's watch: the controller may be faster than the next
+            # request.
             await self._context.kernel.checkpoint("topic_created")
         await self._read_topic_id(topic)
         if waits:
@@ -128,7 +130,7 @@ class AdminManager:
             respond(AdminResponse(Errors.NONE))
 
     async def _read_topic_id(self, topic: str) -> None:
-        """getTopicIdsForTopics: the request counts; there are no topic ids here."""
+        """Only the request matters (getTopicIdsForTopics): the emulator has no topic ids."""
         if self._reads_topic_ids:
             await self._zk_client.get_full_replica_assignment_for_topics([topic])
 
@@ -145,11 +147,10 @@ class AdminManager:
         await self._purgatory.try_complete_else_watch(parked, [topic])
 
     def _replicas_of(self, request: CreateTopicsRequest) -> Assignment:
-        """What the request assigns; else drawn among the brokers that the metadata cache has
-        alive."""
+        """The requested assignment, or one drawn from the live brokers in the metadata cache."""
         partitions, factor = request.num_partitions, request.replication_factor
         if request.assignment:
-            # Numbers and an assignment together could contradict each other.
+            # Numbers together with an assignment could contradict it.
             if partitions != DEFAULT or factor != DEFAULT:
                 raise KafkaError(Errors.INVALID_REQUEST)
             return request.assignment
@@ -163,8 +164,8 @@ class AdminManager:
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest, respond: Respond) -> None:
-        """Read who is there and what the topic has, and overwrite the topic's znode. Up to 2.3 any
-        reassignment by command refuses it."""
+        """Read the registered brokers and the topic, then overwrite the topic's znode. Up to 2.3
+        this is rejected while any reassignment command exists."""
         commanded = not self._only_its_own_moves and await self._zk_client.path_exists(
             paths.REASSIGN_PARTITIONS
         )
@@ -182,15 +183,15 @@ class AdminManager:
         assignment = {p.partition: a for p, a in existing.items()}
         assignment |= {len(existing) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
         await self._read_topic_id(topic)
-        # Without a version: what somebody else has written since the reads is lost (spec §1.5,
-        # the last writer wins).
+        # Written without a version check: changes since the reads are lost (spec §1.5, the last
+        # writer wins).
         await self._zk_client.set_topic_assignment(topic, assignment)
         added_numbers = range(len(existing), len(assignment))
         await self._wait_for_leaders(topic, added_numbers, request.timeout_ms, respond)
 
     async def delete_topic(self, request: DeleteTopicsRequest, respond: Respond) -> None:
-        """Leave a marker for the controller; answered when this broker's cache has forgotten the
-        topic. A marker that exists already is waited for as well."""
+        """Create the marker for the controller; the response waits until this broker's cache no
+        longer has the topic. This also waits for an existing marker."""
         if not self._context.config.delete_topic_enable:
             respond(AdminResponse(Errors.TOPIC_DELETION_DISABLED))
             return
@@ -203,7 +204,7 @@ class AdminManager:
         await self._purgatory.try_complete_else_watch(parked, [topic])
 
     async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
-        """The cache was updated: parked requests are looked at again."""
+        """The cache was updated: check the waiting requests again."""
         for topic in dict.fromkeys(p.topic for p in partitions):
             await self._purgatory.check_and_complete(topic)
 
@@ -211,7 +212,7 @@ class AdminManager:
         """Read, merge, write, and announce the entity's configuration (incrementalAlterConfigs)."""
         if request.entity_type == "topics":
             topic = paths.topic(request.entity)
-            # Kafka looks twice: when it checks the resource, and again before it writes.
+            # Kafka checks twice: when it validates the resource, and before it writes.
             for _ in range(2):
                 if not await self._zk_client.path_exists(topic):
                     return AdminResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION)
@@ -220,7 +221,7 @@ class AdminManager:
         for name in request.removed:
             config.pop(name, None)
         if request.entity_type == "topics":
-            # All of them, also those that were set before this request.
+            # Validate all settings, including those set before this request.
             try:
                 check_topic_settings(config)
             except BadValue as failed:
@@ -230,14 +231,14 @@ class AdminManager:
         await self._zk_client.set_or_create_entity_configs(
             request.entity_type, request.entity, config
         )
-        # After the write: a broker that is notified reads the entity's znode at once.
+        # After the write: a notified broker reads the entity's znode at once.
         await self._zk_client.create_config_change_notification(
             f"{request.entity_type}/{request.entity}"
         )
         return AdminResponse(Errors.NONE)
 
     async def describe_configs(self, request: DescribeConfigsRequest) -> AdminResponse:
-        """A topic's settings with what it has itself over this broker's; or this broker's own
+        """A topic's settings (its own over this broker's), or this broker's own settings
         (describeConfigs)."""
         if request.entity_type == "topics":
             if request.entity not in self._metadata_cache.topics():
@@ -264,7 +265,7 @@ class AdminManager:
 def described(
     own: Mapping[str, str], source: int, defaults: Mapping[str, str]
 ) -> tuple[ConfigEntry, ...]:
-    """Settings by name, what an entity has itself over what it has by default."""
+    """Settings sorted by name; an entity's own values override the defaults."""
     names = sorted({*own, *defaults})
     return tuple(
         ConfigEntry(n, own[n], source) if n in own else ConfigEntry(n, defaults[n], DEFAULT_CONFIG)
@@ -275,7 +276,8 @@ def described(
 def added_partitions(
     request: CreatePartitionsRequest, existing: list[ReplicaAssignment], brokers: list[int]
 ) -> Assignment:
-    """What is added: as given, or going on round the brokers from the first partition's first."""
+    """The requested replicas; otherwise the assignment continues around the brokers from the first
+    partition's leader."""
     if any(a.is_being_reassigned for a in existing):
         raise KafkaError(Errors.REASSIGNMENT_IN_PROGRESS)
     if not existing:
@@ -286,8 +288,8 @@ def added_partitions(
         return request.assignment
     if request.count <= before:
         raise KafkaError(Errors.INVALID_PARTITIONS)
-    # Where the topic began, so that the new leaders go on round the brokers and the shift of the
-    # followers is the one that the first partitions had (AdminZkClient.scala@2.6.3 addPartitions).
+    # Start at the topic's first leader: new leaders then continue around the brokers, and followers
+    # keep the shift of the first partitions (AdminZkClient.scala@2.6.3 addPartitions).
     first = existing[0].replicas[0]
     start = next((n for n, b in enumerate(brokers) if b >= first), 0)
     return assign_replicas_to_brokers(brokers, request.count - before, factor, start, start, before)

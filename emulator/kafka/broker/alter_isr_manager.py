@@ -1,8 +1,8 @@
-"""AlterIsr as a broker sends it: what is proposed, what is in flight, what an answer ends.
+"""AlterIsr at the broker: proposed ISRs, the request in flight, and the handling of responses.
 
-One map, at most one item per partition, and one flag: one request of the broker at a time, with all
-that the map holds. Items stay there until they are answered. 2.7 looks every 50 ms; from 2.8 on a
-proposal is sent when it is made. Knows no ISR and no lock.
+There is one map with at most one item per partition, and one flag: the broker has one request in
+flight, with all items of the map. An item stays in the map until it has a response. 2.7 checks
+every 50 ms; from 2.8 on a proposal is sent at once. This module knows no ISR rules and no lock.
 Source: server/AlterIsrManager.scala@2.7.2, @2.8.2; spec §7.2.
 """
 
@@ -28,14 +28,14 @@ from emulator.kernel.sync import Promise
 from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr
 
-# A constant in Kafka too; from 2.8 on only the pause after a request that was refused as a whole.
+# A constant in Kafka too; from 2.8 on it is only the pause after a rejected request.
 SEND_PERIOD_MS = 50
 
 Items = tuple[AlterIsrItem, ...]
 
 
 class RpcAlterIsrManager:
-    """AlterIsrManagerImpl, `isr_store.AlterIsrManager` through the controller."""
+    """AlterIsrManagerImpl: `isr_store.AlterIsrManager` through the controller."""
 
     def __init__(self, context: BrokerContext, channel: BrokerToControllerChannelManager) -> None:
         self._context, self._channel = context, channel
@@ -45,7 +45,7 @@ class RpcAlterIsrManager:
         self._event_driven = EVENT_DRIVEN_ALTER_ISR in context.guards
 
     def start(self) -> None:
-        """2.7's periodic task; the runs that would find nothing are left out."""
+        """2.7's periodic task; runs that would find nothing are skipped."""
         if not self._event_driven:
             self._context.scheduler.schedule_when(
                 "send-alter-isr",
@@ -58,7 +58,7 @@ class RpcAlterIsrManager:
     # -- isr_store.AlterIsrManager -----------------------------------------------------------------
 
     def enqueue(self, item: AlterIsrItem) -> bool:
-        # Sent or not: an item leaves the map only when it is answered.
+        # Sent or not, an item leaves the map only with its response.
         if item.partition in self._unsent:
             return False
         self._unsent[item.partition] = item
@@ -71,7 +71,7 @@ class RpcAlterIsrManager:
             self._has_changed.resolve(None)
 
     def clear_pending(self, partition: TopicPartition) -> None:
-        """Even what is in flight is forgotten, up to 2.8 (KAFKA-12686)."""
+        """Up to 2.8 this drops even an item in flight (KAFKA-12686)."""
         if KEEP_IN_FLIGHT not in self._context.guards:
             self._unsent.pop(partition, None)
 
@@ -83,10 +83,10 @@ class RpcAlterIsrManager:
             await self._has_changed.wait()
 
     async def _maybe_send(self) -> None:
-        """All items, if no request is in flight; with the broker epoch of now."""
+        """Send all items, if no request is in flight, with the current broker epoch."""
         if not self._unsent or self._in_flight:
             return
-        # One request of this broker at a time: what is proposed meanwhile waits for its answer.
+        # One request in flight per broker: later proposals wait for its response.
         self._in_flight = True
         items = tuple(self._unsent.values())
         request = AlterIsrRequest(
@@ -107,12 +107,12 @@ class RpcAlterIsrManager:
         self._channel.send(request, partial(self._handle_alter_isr_response, items))
 
     async def _handle_alter_isr_response(self, items: Items, response: AlterIsrResponse) -> None:
-        """Call back each item that was sent; those without an answer stay, and go out again. After
-        that 2.8 sends at once what is left, or in 50 ms if the whole request was refused."""
+        """Call back each item of the request. Items without a result stay and are sent again. 2.8
+        then sends the remaining items at once, or after 50 ms if the whole request was rejected."""
         clears_first = CLEAR_BEFORE_CALLBACK in self._context.guards
         try:
-            # Refused as a whole (a stale broker epoch, say): all items stay, and go out again with
-            # the broker epoch of then.
+            # If the whole request was rejected (for example a stale broker epoch) all items stay
+            # and are sent again with the broker epoch of that time.
             altered = {p.partition: p for p in response.partitions}
             for item in items if response.error is Errors.NONE else ():
                 result = altered.get(item.partition)
@@ -130,11 +130,11 @@ class RpcAlterIsrManager:
                 try:
                     await item.answered(answer)
                 finally:
-                    # What the callback has enqueued meanwhile was refused: this item was still in
+                    # A proposal that the callback made was rejected, because this item was still in
                     # the map (KAFKA-14010).
                     self._unsent.pop(item.partition, None)
         finally:
-            # Also when a callback fails, which leaves the items behind it without an answer.
+            # Even if a callback fails; the items after it then have no result and stay.
             self._in_flight = False
             self._has_changed.resolve(None)
         if not self._event_driven:

@@ -1,7 +1,7 @@
-"""KafkaApis: which part of the broker answers which request.
+"""KafkaApis: passes each request to the part of the broker that processes it.
 
-Owns the checks that stand before the work (broker epoch, leadership of the cluster) and the shape
-of answers on errors. Source: server/KafkaApis.scala@2.6.3; spec §4.
+Owns the checks before the work (broker epoch, active controller) and the format of error responses.
+Source: server/KafkaApis.scala@2.6.3; spec §4.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ NO_TRANSACTIONS = "transactions are not emulated: leave transactional.id out"
 
 
 class ControllerPort(Protocol):
-    """The controller in this process, as far as requests concern it."""
+    """The controller in this process, as seen by requests."""
 
     @property
     def is_active(self) -> bool: ...
@@ -69,7 +69,7 @@ class ControllerPort(Protocol):
 
 
 class ProducerIdPort(Protocol):
-    """Who gives producer ids."""
+    """Assigns producer ids."""
 
     async def generate_producer_id(self) -> int: ...
 
@@ -104,8 +104,8 @@ class KafkaApis:
         )
 
     async def handle(self, received: Received) -> None:  # noqa: C901 - a case for each request
-        """Serve one request; an exception that reaches here is the request's answer. What several
-        requests have to pass first stands before them (KafkaApis.scala@2.6.3 handle)."""
+        """Process one request; an exception that arrives here becomes its error response. Checks
+        that several requests share come before them (KafkaApis.scala@2.6.3 handle)."""
         request, connection = received.request, received.connection
         if self._context.kernel.may_wait_at("handle_request"):
             name = type(request).__name__.removesuffix("Request")
@@ -130,9 +130,9 @@ class KafkaApis:
                 case g.FindCoordinatorRequest():
                     connection.respond(await self._find_coordinator(request))
                 # -- from the controller and from other brokers
-                # For an earlier incarnation of this broker (isBrokerEpochStale, KIP-380). -1: the
+                # Meant for an earlier process of this broker (isBrokerEpochStale, KIP-380). -1: the
                 # controller is older than 2.2. A greater epoch is accepted: the controller may see
-                # a registration before the broker has the answer to it.
+                # a registration before the broker has the response to it.
                 case (
                     m.LeaderAndIsrRequest() | m.UpdateMetadataRequest() | m.StopReplicaRequest()
                 ) if 0 <= request.broker_epoch < self._context.broker_epoch:
@@ -148,8 +148,8 @@ class KafkaApis:
                     controller.controlled_shutdown(request, connection.respond)
                 case m.AlterIsrRequest():
                     self._alter_isr(request, connection)
-                # -- administration. Only at the controller's own broker, although the first three
-                # do nothing but write to ZooKeeper, where any broker could.
+                # -- administration. Only the active controller's broker processes these, although
+                # the first three only write to ZooKeeper, which any broker could do.
                 case (
                     m.CreateTopicsRequest() | m.CreatePartitionsRequest() | m.DeleteTopicsRequest()
                 ) if not controller.is_active:
@@ -185,16 +185,16 @@ class KafkaApis:
                 case _:
                     await self._groups.handle(request, connection)
         except (ZooKeeperError, MalformedZNode, IllegalState) as error:
-            # Kafka catches whatever a handler throws: the handler thread takes the next request,
-            # and what the request had done before it threw stays done.
+            # Kafka catches any exception of a handler. The thread continues with the next request,
+            # and the work done before the exception is not undone.
             self._context.failed(type(request).__name__, error)
             connection.respond(error_response(request, Errors.UNKNOWN_SERVER_ERROR))
 
     # -- metadata ----------------------------------------------------------------------------------
 
     async def _metadata(self, request: m.MetadataRequest) -> m.MetadataResponse:
-        """Topics that are asked for and not there may be created (getTopicMetadata): the client
-        asks again until they have leaders."""
+        """Unknown topics may be created (getTopicMetadata); the client repeats its request until
+        they have leaders."""
         response = self._metadata_cache.metadata(request.topics)
         if not request.allow_auto_topic_creation:
             return response
@@ -212,7 +212,8 @@ class KafkaApis:
         return msgspec.structs.replace(response, errors=tuple(errors)) if errors else response
 
     async def _create_topic(self, request: m.CreateTopicsRequest) -> Errors:
-        """At this broker, also where it is not the controller; not waited for (createTopic)."""
+        """Create a topic from this broker, even if it is not the controller, without waiting
+        (createTopic)."""
         results: list[m.AdminResponse] = []
         await self._admin.create_topic(request, results.append, waits=False)
         error = results[0].error
@@ -221,7 +222,8 @@ class KafkaApis:
         return error
 
     async def _create_offsets_topic(self) -> Errors:
-        """createInternalTopic: not before there are enough brokers for its replicas."""
+        """Create `__consumer_offsets` once there are enough brokers for its replicas
+        (createInternalTopic)."""
         config, alive = self._context.config, len(self._metadata_cache.alive_brokers())
         factor = config.offsets_topic_replication_factor
         if alive < factor:
@@ -249,10 +251,10 @@ class KafkaApis:
     async def _find_coordinator(
         self, request: g.FindCoordinatorRequest
     ) -> g.FindCoordinatorResponse:
-        """The leader of the group's partition of `__consumer_offsets`, which is created when it is
-        asked for first (handleFindCoordinatorRequest)."""
+        """The leader of the group's partition of `__consumer_offsets`. The first request creates
+        that topic (handleFindCoordinatorRequest)."""
         if request.key_type != 0:
-            # With COORDINATOR_NOT_AVAILABLE a client would ask for ever.
+            # COORDINATOR_NOT_AVAILABLE would make the client repeat the request forever.
             return g.FindCoordinatorResponse(Errors.INVALID_REQUEST, NO_TRANSACTIONS)
         if GROUP_METADATA_TOPIC not in self._metadata_cache.topics():
             await self._create_offsets_topic()
@@ -267,21 +269,23 @@ class KafkaApis:
 
     async def _produce(self, request: m.ProduceRequest, connection: ServerConnection) -> None:
         def respond(produced: Produced) -> None:
-            """With acks 0 nobody reads an error: the connection is closed, so that the client asks
-            for metadata (KafkaApis.scala@2.6.3 handleProduceRequest, sendResponseCallback)."""
+            """With acks=0 there is no error response. The connection is closed instead, so that the
+            client refreshes its metadata (KafkaApis.scala@2.6.3 handleProduceRequest,
+            sendResponseCallback).
+            """
             if request.acks != 0:
                 connection.respond(m.ProduceResponse(produced))
             elif any(partition.error is not Errors.NONE for partition in produced):
-                # The only sign that a producer with acks 0 can get.
+                # The only error signal that a producer with acks=0 can get.
                 connection.hang_up()
             else:
-                # No bytes go back, but the connection is free for the next request.
+                # No bytes are sent, but the connection is free for the next request.
                 connection.respond(None)
 
         await self._replicas.append_records(request, respond)
 
     async def _init_producer_id(self, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
-        """Transactions are not emulated; InitProducerId has no message that could say so."""
+        """Transactions are not emulated; InitProducerId has no message field to say so."""
         if request.transactional_id is not None:
             return m.InitProducerIdResponse(Errors.INVALID_REQUEST)
         producer_id = await self._producer_ids.generate_producer_id()
@@ -296,14 +300,15 @@ class KafkaApis:
         def respond(fetched: FetchedPartitions) -> None:
             response, without_records = context.respond(fetched)
             if request.replica_id >= 0:
-                # The quota counts what is sent, after the session has left out what is unchanged.
+                # The quota counts the bytes sent: after the session has removed unchanged
+                # partitions.
                 self._replicas.reads.record_sent(response.partitions)
                 if without_records:
                     self._replicas.reads.idle(request.replica_id, without_records)
             connection.respond(response)
 
         if request.replica_id >= 0:
-            # A leader proposes ISR members with the broker epochs that they fetch with (KIP-903).
+            # A leader proposes ISR members with the broker epochs of their fetches (KIP-903).
             self._context.follower_epochs[request.replica_id] = request.replica_epoch
         await self._replicas.fetch_messages(request, context, respond)
 
@@ -318,7 +323,7 @@ class KafkaApis:
         if request.timestamp_ms is not None:
             offset, timestamp_ms = hosted.offset_for_time(request.timestamp_ms, log)
             return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch, timestamp_ms)
-        # Where the log begins a leader always knows; where committed records end it may not yet.
+        # A leader always knows its log start, but not always the end of its committed records.
         offset = log.log_start_offset
         if not request.earliest:
             latest = hosted.latest_offset(request.replica_id, log)
@@ -332,7 +337,7 @@ class KafkaApis:
     async def _update_metadata(self, request: m.UpdateMetadataRequest) -> m.UpdateMetadataResponse:
         try:
             await self._replicas.maybe_update_metadata_cache(request)
-            # Parked requests wait for what the cache shows: looked at once it shows something new.
+            # The waiting requests depend on the cache: check them after the update.
             await self._admin.metadata_changed(s.partition for s in request.states)
             await self._elections.metadata_changed(s.partition for s in request.states)
         except KafkaError as failed:
@@ -340,8 +345,8 @@ class KafkaApis:
         return m.UpdateMetadataResponse(Errors.NONE)
 
     def _alter_isr(self, request: m.AlterIsrRequest, connection: ServerConnection) -> None:
-        """A version that does not know the request closes the connection, or has said so before it
-        was sent: this answer stands for both (`controller_channel`)."""
+        """A version without AlterIsr closes the connection, or has announced this before
+        (ApiVersions). UNSUPPORTED_VERSION represents both (`controller_channel`)."""
         error = Errors.NOT_CONTROLLER
         if "AlterIsr" not in self._context.profile.request_versions:
             error = Errors.UNSUPPORTED_VERSION
@@ -355,10 +360,10 @@ class KafkaApis:
     # -- administration ----------------------------------------------------------------------------
 
     def _elect_leaders(self, request: m.ElectLeadersRequest, connection: ServerConnection) -> None:
-        """A request for all partitions is not told of those that needed no election."""
+        """A request for all partitions gets no results for those that needed no election."""
         partitions = request.partitions
         unneeded = Errors.ELECTION_NOT_NEEDED if partitions is None else None
-        # The controller's queue counts towards the time that the request may take.
+        # The time in the controller's queue counts towards the request's timeout.
         deadline_ms = self._context.now_ms() + request.timeout_ms
 
         def respond(results: dict[TopicPartition, Errors]) -> None:
@@ -379,7 +384,7 @@ class KafkaApis:
 def _respond_per_partition(
     connection: ServerConnection, results: dict[TopicPartition, Errors]
 ) -> None:
-    """The first error stands for the whole request."""
+    """Respond with all results; the first error is that of the whole request."""
     error = next((e for e in results.values() if e is not Errors.NONE), Errors.NONE)
     connection.respond(m.AdminResponse(error, partitions=tuple(results.items())))
 
@@ -399,11 +404,11 @@ _OF_AN_ERROR: Mapping[type[m.Request], Callable[[Errors], m.Response]] = {
     g.DescribeGroupsRequest: g.DescribeGroupsResponse,
     g.DeleteGroupsRequest: g.DeleteGroupsResponse,
 }
-"""Responses that say nothing else."""
+"""Responses that have only an error."""
 
 
 def error_response(request: m.Request, error: Errors) -> m.Response:
-    """The answer to a request that failed as a whole (AbstractRequest.java@2.6.3
+    """The response to a request that failed as a whole (AbstractRequest.java@2.6.3
     getErrorResponse)."""
     match request:
         case m.FetchRequest():

@@ -1,8 +1,8 @@
-"""Which brokers get which replicas: the automatic assignment, and what is demanded of one that was
-given. Plain functions; chance comes in as two numbers.
+"""Replica assignment: automatic assignment, and the validation of given ones.
 
-Sources: admin/AdminUtils.scala@2.6.3 assignReplicasToBrokers (no racks),
-zk/AdminZkClient.scala@2.6.3 validateTopicCreate, addPartitions, validateReplicaAssignment.
+Plain functions; randomness is passed in as two numbers. Sources: admin/AdminUtils.scala@2.6.3
+assignReplicasToBrokers (no racks), zk/AdminZkClient.scala@2.6.3 validateTopicCreate, addPartitions,
+validateReplicaAssignment.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ def assign_replicas_to_brokers(
     shift: int,
     first_partition: int = 0,
 ) -> Assignment:
-    """Leaders go round the brokers from `start_index`; followers stand `shift` further off, one
-    more with every round."""
+    """Leaders are assigned around the brokers from `start_index`. Followers are placed `shift`
+    brokers further, plus one for each complete round."""
     count = len(brokers)
     if partitions <= 0:
         raise KafkaError(Errors.INVALID_PARTITIONS)
@@ -31,8 +31,8 @@ def assign_replicas_to_brokers(
         raise KafkaError(Errors.INVALID_REPLICATION_FACTOR)
     assigned = []
     for partition in range(first_partition, first_partition + partitions):
-        # Each round round the brokers moves the followers by one: else the same pairs of brokers
-        # would share all their partitions.
+        # Each round shifts the followers by one; otherwise the same pairs of brokers would share
+        # all their partitions.
         if partition > 0 and partition % count == 0:
             shift += 1
         first = (partition + start_index) % count
@@ -42,8 +42,8 @@ def assign_replicas_to_brokers(
 
 
 def check_new_topic(assignment: Assignment) -> None:
-    """All partitions have as many replicas, no broker twice. Whether the brokers are there is not
-    asked: a partition without a live replica stays without a leader."""
+    """All partitions have the same number of replicas, and no broker twice. The brokers need not be
+    registered: a partition without a live replica has no leader."""
     if len({len(replicas) for replicas in assignment}) != 1:
         raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)
     if any(len(set(replicas)) < len(replicas) for replicas in assignment):
@@ -53,7 +53,7 @@ def check_new_topic(assignment: Assignment) -> None:
 def check_added_partitions(
     assignment: Assignment, replication_factor: int, brokers: Collection[int]
 ) -> None:
-    """As many replicas as partition 0 has, each broker once, and every one of them registered."""
+    """As many replicas as partition 0 has, each broker once, and all brokers registered."""
     for replicas in assignment:
         if len(replicas) != replication_factor or len(set(replicas)) < len(replicas):
             raise KafkaError(Errors.INVALID_REPLICA_ASSIGNMENT)

@@ -1,4 +1,5 @@
-"""The connection of one fetcher thread: one request in flight, and the thread waits for it.
+"""The connection of one fetcher thread: one request in flight, and the thread waits for its
+response.
 
 Source: server/ReplicaFetcherBlockingSend.scala@2.6.3; spec §5.1.
 """
@@ -11,7 +12,7 @@ from emulator.kafka.protocol.transport import Connection, Disconnected, Network
 
 
 class ReplicaFetcherBlockingSend:
-    """Connects when there is something to send."""
+    """Connects when the first request is sent."""
 
     def __init__(
         self, context: BrokerContext, network: Network, leader: LiveBroker, fetcher_id: int
@@ -22,14 +23,15 @@ class ReplicaFetcherBlockingSend:
         self._closed = False
 
     async def send(self, request: Request) -> object:
-        """The response; Disconnected when there is none, or none within `request.timeout.ms`."""
+        """Send a request and return its response. Raises Disconnected if there is none within
+        `request.timeout.ms`."""
         config = self._context.config
         if self._connection is None:
             await self._context.kernel.checkpoint("fetcher_connect")
-            # Closed while the thread got here: there was no connection yet to be closed.
+            # The fetcher was shut down meanwhile: there was no connection to close yet.
             if self._closed:
                 raise Disconnected("the fetcher ends")
-        # A connection that broke is opened again by the next request, not when it breaks.
+        # A broken connection is opened again by the next request, not earlier.
         if self._connection is None or not self._connection.open:
             self._connection = await self._network.connect(
                 self._client, self._leader.host, self._leader.port, config.replica_socket_timeout_ms
@@ -37,7 +39,7 @@ class ReplicaFetcherBlockingSend:
         return await self._connection.send(request, config.request_timeout_ms)
 
     def close(self) -> None:
-        """A request in flight ends with Disconnected."""
+        """Close the connection; a request in flight ends with Disconnected."""
         self._closed = True
         if self._connection is not None:
             self._connection.close()

@@ -1,6 +1,6 @@
-"""What every part of one broker shares: its id, settings, kernel and process; nothing else.
+"""What all parts of one broker share: its id, settings, kernel and process.
 
-Also the bridges that let `zk.client.client` block on this kernel and speak to the trace.
+Also the adapters through which `zk.client.client` blocks on this kernel and writes to the trace.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ class BrokerContext:
     ) -> None:
         self.broker, self.kernel, self.process = broker, kernel, process
         self.emit: Callable[..., None] = kernel.emitter(broker)
-        """Put an event of this broker on the trace: its type and its fields."""
+        """Add an event of this broker to the trace: its type and its fields."""
         self.now_ms: Callable[[], int] = kernel.now_ms
         """Kafka's Time.milliseconds."""
         self.config, self.profile = config, profile
         self.guards: Set[Guard] = profile.guards
-        """Which of Kafka's fixes this broker's version has."""
+        """The Kafka fixes that this broker's version has."""
         # A leader that writes ISRs itself stands for an inter.broker.protocol.version of 2.6.
         self.truncates_on_fetch = (
             TRUNCATION_ON_FETCH in self.guards and profile.propagation == "rpc"
@@ -57,17 +57,17 @@ class BrokerContext:
         self.broker_epoch = -1
         """The czxid of its registration; -1 before it is registered, and before 2.2."""
         self.cluster_id: str | None = None
-        """Of `/cluster/id`; None before 0.10.1, which has none."""
+        """The content of `/cluster/id`; None before 0.10.1."""
         self.follower_epochs: dict[int, int] = {}
-        """The broker epochs that followers' last fetches came with."""
+        """The broker epochs of the followers' last fetches."""
         self.scheduler = KafkaScheduler(kernel, self.spawn)
 
     def failed(self, what: str, error: Exception) -> None:
-        """A thread of Kafka logged an exception and goes on."""
+        """A Kafka thread logged an exception and continues."""
         self.emit(events.ThreadFailed, what, f"{type(error).__name__}: {error}")
 
     def refused(self, request: ControlRequest, error: Errors) -> None:
-        """A request of the controller's is not obeyed as a whole."""
+        """A controller's request is rejected as a whole."""
         self.emit(
             events.ControlRequestRefused,
             type(request).__name__.removesuffix("Request"),
@@ -81,16 +81,16 @@ class BrokerContext:
         return self.process.spawn(thread, body)
 
     def schedule(self, name: str, body: Job, period_ms: int, delay_ms: int = 0) -> Task:
-        """A periodic task on a scheduler of its own, as the controller has one; the broker's
-        stops before it does."""
+        """A periodic task on its own scheduler, as the controller has one; the broker's scheduler
+        stops before the controller does."""
         return KafkaScheduler(self.kernel, self.spawn).schedule(name, body, period_ms, delay_ms)
 
     def schedule_once(self, name: str, body: Job, delay_ms: int) -> Task:
-        """A task of KafkaScheduler that runs once."""
+        """A KafkaScheduler task that runs once."""
 
         async def run() -> None:
             await self.kernel.sleep(delay_ms * 1000)
-            # What time brings has no cause before it.
+            # A timer has no cause.
             self.kernel.cause = -1
             await body()
 
@@ -137,8 +137,8 @@ class KernelThreads:
         assert holds is not None
         for request in requests:
             if isinstance(request, Multi):
-                # The check of a fenced write names the controller's epoch, which nobody means to
-                # hold.
+                # A fenced write's check is for `/controller_epoch`: a hold is for the path of the
+                # write itself.
                 named = tuple(op.path for op in request.ops if not isinstance(op, Check))
             else:
                 named = (request.path,)
@@ -152,7 +152,7 @@ class KernelThreads:
         if holds is None:
             return None
         hold = holds.caught(self._process.name, "watch", event.type.value, (event.path,))
-        # What queues behind a held event are callbacks of the client's event thread, not messages.
+        # Events behind a held one are callbacks of the client's event thread, not messages.
         if hold is not None:
             assert isinstance(lane, Lane)
             hold.lane = lane
@@ -171,7 +171,7 @@ class TraceProbe:
 
     def replied(self, request: Request, reply: Reply, elapsed_us: int) -> None:
         op, path, _, _ = describe(request)
-        # Of a multi the last operation: those before it are checks, or parents that are created.
+        # The last operation of a multi is the write; the earlier ones are checks or parents.
         stat = reply.results[-1].stat if reply.results else reply.stat
         version = stat.version if stat is not None else -1
         self._context.emit(
@@ -189,8 +189,8 @@ class TraceProbe:
 
 
 def describe(request: Request) -> tuple[str, str, int, str]:
-    """(operation, path, expected version or -1, payload as text); of a fenced multi the operation
-    inside it."""
+    """(operation, path, expected version or -1, payload as text); for a fenced multi those of its
+    write."""
     if isinstance(request, Multi):
         inner = [op for op in request.ops if not isinstance(op, Check)]
         last = inner[-1] if inner else request.ops[-1]
@@ -207,5 +207,5 @@ def _version(request: object) -> int:
 
 def _payload(request: object) -> str:
     data = request.data if isinstance(request, (SetData, Create)) else None
-    # A payload that is no text is shown as far as it is one: the trace is JSON.
+    # The trace is JSON: bytes that are not UTF-8 are replaced.
     return data.decode("utf-8", "replace") if data else ""

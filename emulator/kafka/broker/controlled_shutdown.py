@@ -1,7 +1,7 @@
-"""A broker tells the controller that it is about to stop, and waits until its leaderships moved.
+"""A broker announces its stop to the controller and waits until its leaderships have moved.
 
-Owns the retries; what the controller does is its own. Source: server/KafkaServer.scala@2.6.3
-controlledShutdown; spec §6.11.
+Owns the retries; the controller's work is in `controller/controlled_shutdown`. Source:
+server/KafkaServer.scala@2.6.3 controlledShutdown; spec §6.11.
 """
 
 from __future__ import annotations
@@ -17,9 +17,8 @@ from zk.client.kafka_zk_client import KafkaZkClient
 async def controlled_shutdown(
     context: BrokerContext, zk_client: KafkaZkClient, network: Network
 ) -> bool:
-    """True when the controller has moved everything; False after
-    `controlled.shutdown.max.retries`, and the stop is an unclean one. An error of ZooKeeper ends
-    it."""
+    """True when the controller has moved everything. False after `controlled.shutdown.max.retries`:
+    the stop is then unclean. A ZooKeeper error ends the attempts."""
     config, kernel = context.config, context.kernel
     endpoint: EndPoint | None = None
     connection: Connection | None = None
@@ -31,11 +30,11 @@ async def controlled_shutdown(
             connection = None
 
     for _ in range(config.controlled_shutdown_max_retries):
-        # Looked up in ZooKeeper each time: the metadata cache may be behind, and the controller may
-        # have moved since the last try.
+        # Read from ZooKeeper for each attempt: the metadata cache may be outdated, and the
+        # controller may have changed since the last attempt.
         controller = await zk_client.get_controller_id()
         info = None if controller is None else await zk_client.get_broker(controller)
-        # Where there is no controller now, the last one known is asked again.
+        # If there is no controller at the moment, the last known one gets the request.
         if info is not None and info.endpoints[0] != endpoint:
             endpoint = info.endpoints[0]
             close()
@@ -49,7 +48,7 @@ async def controlled_shutdown(
                         endpoint.port,
                         config.controller_socket_timeout_ms,
                     )
-                # The epoch of now: the broker may have registered again since the last try.
+                # The current epoch: the broker may have registered again since the last attempt.
                 request = ControlledShutdownRequest(context.broker, context.broker_epoch)
                 response = await connection.send(request, config.request_timeout_ms)
             except Disconnected as error:
@@ -57,7 +56,7 @@ async def controlled_shutdown(
                 close()
             else:
                 assert isinstance(response, ControlledShutdownResponse)
-                # Partitions remain where no other member of the ISR could take over.
+                # Partitions remain if no other ISR member could become leader.
                 has_moved_all = response.error is Errors.NONE and not response.remaining
                 if has_moved_all:
                     close()

@@ -1,10 +1,10 @@
-"""A broker's requests to the controller: one thread, one request at a time, until it is answered.
+"""A broker's requests to the controller: one thread, one request at a time, retried until it has a
+response.
 
-Owns which broker is believed to be controller: from the metadata cache, and remembered until that
-broker breaks the connection or says that it is not. A request is tried again without limit, before
-those behind it. Knows nothing of what is asked.
-Source: server/BrokerToControllerChannelManager.scala@2.7.2, common/InterBrokerSendThread.scala;
-spec §7.2.
+Owns the assumed controller: taken from the metadata cache, and kept until that broker breaks the
+connection or responds NOT_CONTROLLER. Retries are unlimited, and later requests wait. The content
+of requests does not matter here. Source: server/BrokerToControllerChannelManager.scala@2.7.2,
+common/InterBrokerSendThread.scala; spec §7.2.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from emulator.kafka.protocol.transport import Connection, Disconnected, Network
 from emulator.kernel.sync import Queue
 from emulator.trace import events
 
-# Kafka polls the metadata cache at this rate while it has no controller that is alive.
+# Kafka polls the metadata cache at this interval while it knows no live controller.
 NO_CONTROLLER_BACKOFF_MS = 100
 RECONNECT_BACKOFF_MS = 50
 
@@ -30,7 +30,7 @@ OnComplete = Callable[[AlterIsrResponse], Awaitable[None]]
 
 
 class QueueItem(NamedTuple):
-    """A request and who wants its answer."""
+    """A request and the callback for its response."""
 
     request: AlterIsrRequest
     on_complete: OnComplete
@@ -50,7 +50,7 @@ class BrokerToControllerChannelManager:
 
     @property
     def controller(self) -> int | None:
-        """The broker that is believed to be controller."""
+        """The broker that is assumed to be controller."""
         return None if self._controller is None else self._controller.broker
 
     def start(self) -> None:
@@ -58,11 +58,12 @@ class BrokerToControllerChannelManager:
         self._context.spawn(f"broker-{broker}-to-controller-send-thread", self._run())
 
     def send(self, request: AlterIsrRequest, on_complete: OnComplete) -> None:
-        """Queue a request; the send thread makes the call."""
+        """Queue a request; the send thread calls `on_complete`."""
         self._queue.put(QueueItem(request, on_complete))
 
     async def _run(self) -> None:
-        # Looked up before anything is to be sent, and kept: by then another may be controller.
+        # Looked up at start and kept: when the first request is sent, another broker may be
+        # controller.
         await self._find_controller()
         while True:
             item = await self._queue.take()
@@ -75,7 +76,7 @@ class BrokerToControllerChannelManager:
                 self._context.failed("AlterIsr response", error)
 
     async def _find_controller(self) -> LiveBroker:
-        """Every 100 ms until the metadata cache has one that is alive."""
+        """Check the metadata cache every 100 ms until it names a live controller."""
         while self._controller is None:
             broker = self._metadata_cache.controller_id
             self._controller = None if broker is None else self._metadata_cache.alive_broker(broker)
@@ -84,7 +85,7 @@ class BrokerToControllerChannelManager:
         return self._controller
 
     async def _send_until_answered(self, request: AlterIsrRequest) -> AlterIsrResponse:
-        """Connecting is limited by controller.socket.timeout.ms, the answer by
+        """Connecting is limited by controller.socket.timeout.ms, the response by
         request.timeout.ms."""
         config = self._context.config
         partitions = tuple(p.partition for p in request.partitions)
@@ -108,8 +109,8 @@ class BrokerToControllerChannelManager:
                 )
                 response = await self._connection.send(request, config.request_timeout_ms)
                 assert isinstance(response, AlterIsrResponse)
-                # A broker before 2.7 closes a connection with a request that it does not know; a
-                # later sender has asked it for its versions, and reads the error.
+                # A broker before 2.7 closes the connection when it gets an unknown request. A newer
+                # sender knows the broker's API versions and handles the error itself.
                 if (
                     response.error is Errors.UNSUPPORTED_VERSION
                     and CONTROLLER_ASKED_FOR_VERSIONS not in self._context.guards
@@ -119,8 +120,8 @@ class BrokerToControllerChannelManager:
                 self._forget_controller()
                 await self._context.kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
-            # Tried again at once and for ever; requests behind it wait. Where the metadata cache is
-            # behind it names the same broker again, which refuses again.
+            # Retried at once and forever; later requests wait. An outdated metadata cache names the
+            # same broker again, which rejects the request again.
             if not says_not_controller(response):
                 return response
             self._forget_controller()
@@ -134,7 +135,7 @@ class BrokerToControllerChannelManager:
 
 
 def says_not_controller(response: AlterIsrResponse) -> bool:
-    """Anywhere in the answer (errorCounts)."""
+    """Whether any error of the response is NOT_CONTROLLER (errorCounts)."""
     return response.error is Errors.NOT_CONTROLLER or any(
         p.error is Errors.NOT_CONTROLLER for p in response.partitions
     )

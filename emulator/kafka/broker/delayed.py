@@ -1,6 +1,6 @@
-"""Parked requests: acks=all produces, and fetches that found too little.
+"""Requests in purgatories: acks=all produces, and fetches that found too few bytes.
 
-Each says when it is complete and what the answer then is. Sources:
+Each decides when it is complete and creates its response. Sources:
 server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 """
 
@@ -22,8 +22,7 @@ PartitionLookup = Callable[[TopicPartition], Partition | None]
 
 @dataclass(slots=True)
 class ProduceStatus:
-    """One partition of a produce, and of a parked one; `required_offset` is the last appended
-    offset + 1."""
+    """One partition of a produce request; `required_offset` is the last appended offset + 1."""
 
     error: Errors
     required_offset: int = -1
@@ -32,8 +31,8 @@ class ProduceStatus:
 
 
 class DelayedProduce(DelayedOperation):
-    """acks=all: waits until the high watermark of every partition has passed what was appended; in
-    0.8 acks above 1 wait until so many of the ISR have it."""
+    """acks=all: waits until the high watermark of every partition has reached the appended records.
+    In 0.8, acks above 1 wait for that number of ISR members."""
 
     def __init__(
         self,
@@ -50,12 +49,12 @@ class DelayedProduce(DelayedOperation):
         for status in statuses.values():
             status.acks_pending = status.error is Errors.NONE
             if status.acks_pending:
-                # The answer if the time runs out first.
+                # The result if the request times out.
                 status.error = Errors.REQUEST_TIMED_OUT
 
     async def try_complete(self) -> bool:
         for partition, status in self._statuses.items():
-            # Once decided it stays so: an ISR that shrinks later takes nothing back.
+            # A decision is final: a later ISR shrink does not change it.
             if status.acks_pending:
                 hosted = self._find(partition)
                 if hosted is None:
@@ -80,9 +79,10 @@ class DelayedProduce(DelayedOperation):
 
 
 class DelayedFetch(DelayedOperation):
-    """Waits for `min_bytes` (the leader's LEO counts, not the high watermark), for an error, or for
-    time; in 2.4 and 2.5 also for a new high watermark. Kafka looks at every partition each time;
-    where there was nothing, there is nothing until the partition is touched."""
+    """Waits for `min_bytes` (up to the leader's LEO, not the high watermark), for an error, or for
+    the timeout; in 2.4 and 2.5 also for a new high watermark. Kafka checks every partition each
+    time; here a partition without new records is skipped until it is touched.
+    """
 
     def __init__(
         self,
@@ -98,7 +98,7 @@ class DelayedFetch(DelayedOperation):
         self._follower, self._context, self._reads = request.replica_id, context, reads
         self._find, self._respond = find, respond
         self._at_end: set[TopicPartition] = set()
-        """Had nothing to read, and were not touched since."""
+        """Partitions at their end that were not touched since."""
 
     def touched(self, key: Hashable) -> None:
         self._at_end.discard(key)
@@ -107,7 +107,7 @@ class DelayedFetch(DelayedOperation):
         accumulated, committed_only = 0, self._follower < 0
         for fetch in self._context.in_turn(self._at_end):
             hosted = self._find(fetch.partition)
-            # Deleted, offline or led by another by now: the answer says so, and says it at once.
+            # Deleted, offline or led by another broker: respond with that error at once.
             if hosted is None:
                 return await self.force_complete()
             if not hosted.lock.readable:
@@ -116,7 +116,7 @@ class DelayedFetch(DelayedOperation):
             if isinstance(log, Errors):
                 return await self.force_complete()
             end = log.high_watermark if committed_only else log.log_end_offset
-            # The log was truncated below the fetch: the answer is OFFSET_OUT_OF_RANGE.
+            # The log was truncated below the fetch offset: the response is OFFSET_OUT_OF_RANGE.
             if end < fetch.fetch_offset:
                 return await self.force_complete()
             # And where it was truncated and written to again: the answer says where to go on.
@@ -129,7 +129,7 @@ class DelayedFetch(DelayedOperation):
             if end == fetch.fetch_offset:
                 self._at_end.add(fetch.partition)
             elif not self._reads.should_throttle(hosted, self._follower):
-                # No more is counted than is asked for; the read itself comes with the answer.
+                # Count no more than requested; the records are read when the response is made.
                 limit = min(fetch.max_bytes, self._min_bytes - accumulated)
                 accumulated += log.bytes_from(fetch.fetch_offset, limit)
                 if accumulated >= self._min_bytes:
@@ -137,8 +137,8 @@ class DelayedFetch(DelayedOperation):
         return False
 
     async def on_complete(self) -> None:
-        """Read again, for the answer alone."""
-        # The follower's state was updated when the fetch arrived: nothing more is known of it now.
+        """Read again for the response; this does not update the follower's state."""
+        # The follower's state was updated when the fetch arrived; nothing newer is known.
         if self._context.session is not None:
             self._context.session.fetch_completed()
         reads = await self._reads.read(self._follower, self._context, self._max_bytes)

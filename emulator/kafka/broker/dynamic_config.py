@@ -1,6 +1,6 @@
-"""Configurations that change while the broker runs: noticed, read again, and applied.
+"""Configuration changes at runtime: watched, read again, and applied.
 
-Owns the watch on `/config/changes`; what a setting does is its handler's. Sources:
+Owns the watch on `/config/changes`; the handlers apply the settings. Sources:
 server/DynamicConfigManager.scala, common/ZkNodeChangeNotificationListener.scala,
 server/ConfigHandler.scala, server/DynamicBrokerConfig.scala@2.6.3; spec §1.10.
 """
@@ -39,7 +39,7 @@ class TopicConfigHandler:
         follower_quota: ReplicationQuotaManager,
         enable_unclean_election: Callable[[str], None],
     ) -> None:
-        """`enable_unclean_election` tells the controller in this process of a topic that allows
+        """`enable_unclean_election` notifies the controller in this process of a topic that allows
         unclean elections (enableTopicUncleanLeaderElection)."""
         self._broker, self._logs = broker, logs
         self._enable_unclean_election = enable_unclean_election
@@ -54,15 +54,14 @@ class TopicConfigHandler:
             if config.get(key):
                 quota.mark_throttled(entity, throttled_partitions(config[key], self._broker))
             else:
-                # The whole configuration is handed over each time: what is not in it was removed.
+                # `config` is always complete: a missing key was removed.
                 quota.remove_throttle(entity)
         if unclean_election(config, default=False):
             self._enable_unclean_election(entity)
 
 
 class BrokerConfigHandler:
-    """Dynamic broker configuration: replication quotas, and whether elections may be unclean where
-    a topic does not say."""
+    """Dynamic broker configuration: replication quotas, and the default for unclean elections."""
 
     def __init__(
         self,
@@ -76,10 +75,10 @@ class BrokerConfigHandler:
         self._static_unclean = context.config.unclean_leader_election_enable
 
     def process(self, entity: str, config: dict[str, str]) -> None:
-        # Every broker hears of every change; and the default of all brokers is not emulated.
+        # Every broker gets every notification; the cluster-wide default is not emulated.
         if entity != str(self._context.broker):
             return
-        # DynamicLogConfig.reconfigure: switching it on is the controller's business at once.
+        # DynamicLogConfig.reconfigure: only enabling it concerns the controller at once.
         before = self._context.config.unclean_leader_election_enable
         now = unclean_election(config, default=self._static_unclean)
         self._context.config = msgspec.structs.replace(
@@ -96,11 +95,11 @@ def _rate(config: dict[str, str], key: str) -> int:
 
 
 class DynamicConfigManager:
-    """Watches `/config/changes` and has the entities that it names read again.
+    """Watches `/config/changes` and reads the entities that it names.
 
-    Notifications are triggers only: the entity's configuration is read from its own znode. Those
-    above the last one applied are applied in order; then all are read once more, to purge the old
-    ones.
+    Notifications are only triggers: the configuration is read from the entity's own znode.
+    Notifications after the last applied one are applied in order; then all are read once more in
+    order to purge old ones.
     """
 
     path = paths.CONFIG_CHANGES
@@ -116,11 +115,11 @@ class DynamicConfigManager:
         self._last_executed = -1
 
     async def startup(self) -> None:
-        """Set the watch, apply what is there, and listen
+        """Set the watch, apply existing notifications and listen
         (`/config/changes-event-process-thread`)."""
         self._zk_client.client.register_child_handler(self)
         self._zk_client.client.register_state_handler(self)
-        # The first list sets the watch; what was announced while the broker was down is in it.
+        # The first list sets the watch and includes changes announced while the broker was down.
         self._changes.put(None)
         self._context.spawn("/config/changes-event-process-thread", self._run())
         if "all-configs" not in self._context.profile.reads_at_start:
@@ -130,7 +129,7 @@ class DynamicConfigManager:
                 await self._apply(entity_type, entity)
 
     async def before_initializing_session(self) -> None:
-        """Nothing to do."""
+        """Does nothing."""
 
     async def after_initializing_session(self) -> None:
         """A new session has no watches: list the notifications again."""
@@ -153,18 +152,18 @@ class DynamicConfigManager:
                             entity_type, _, entity = change[0].partition("/")
                             await self._apply(entity_type, entity)
                         self._last_executed = number
-                # purgeObsoleteNotifications: Kafka reads each for its creation time.
+                # purgeObsoleteNotifications: Kafka reads each notification's creation time.
                 for _, name in numbered:
                     await self._zk_client.get_config_change(name)
             except ZooKeeperError as error:
-                # The notifications behind it are applied with the next change.
+                # The notifications after the failed one are applied with the next change.
                 self._context.failed("config change", error)
 
     async def _apply(self, entity_type: str, entity: str) -> None:
         handler = self._handlers.get(entity_type)
         if handler is None:
             return
-        # A value that a tool wrote without checks: the entity keeps the settings that it had.
+        # A tool may have written an invalid value: the entity keeps its previous settings.
         try:
             handler.process(entity, await self._zk_client.get_entity_configs(entity_type, entity))
         except ValueError as error:

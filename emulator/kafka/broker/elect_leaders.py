@@ -1,7 +1,7 @@
-"""ElectLeaders at the broker: answered when its own metadata cache shows the leaders that were
-elected.
+"""ElectLeaders at the broker: the response waits until its metadata cache shows the elected
+leaders.
 
-Knows nothing of how a leader is elected. Sources: server/ReplicaManager.scala@2.6.3 electLeaders,
+The election itself is not done here. Sources: server/ReplicaManager.scala@2.6.3 electLeaders,
 server/DelayedElectLeader.scala@2.6.3; spec §4.5, §6.12.
 """
 
@@ -33,7 +33,7 @@ class DelayedElectLeader(DelayedOperation):
         self._results, self._metadata_cache, self._respond = results, metadata_cache, respond
 
     def _unseen(self) -> list[TopicPartition]:
-        """Partitions of which the cache has not, or not any more, the leader that was elected."""
+        """Partitions whose elected leader is not, or no longer, in the cache."""
         unseen = []
         for partition, leader in self._results.leaders.items():
             state = self._metadata_cache.partition(partition)
@@ -45,21 +45,21 @@ class DelayedElectLeader(DelayedOperation):
         return False if self._unseen() else await self.force_complete()
 
     async def on_complete(self) -> None:
-        # They are elected all the same; only this broker has not heard of it in time.
+        # The leaders are elected; only this broker's cache was not updated in time.
         late = dict.fromkeys(self._unseen(), Errors.REQUEST_TIMED_OUT)
         done = dict.fromkeys(self._results.leaders, Errors.NONE)
         self._respond(self._results.errors | done | late)
 
 
 class ElectLeaders:
-    """The requests that wait."""
+    """The waiting ElectLeaders requests."""
 
     def __init__(self, context: BrokerContext, metadata_cache: MetadataCache) -> None:
         self._context, self._metadata_cache = context, metadata_cache
         self._purgatory = Purgatory(context, "ElectLeader")
 
     async def answer(self, results: ElectionResults, deadline_ms: int, respond: OnResults) -> None:
-        """At once when nobody was elected."""
+        """Respond at once if no leader was elected."""
         if not results.leaders:
             respond(results.errors)
             return
@@ -68,6 +68,6 @@ class ElectLeaders:
         await self._purgatory.try_complete_else_watch(parked, list(results.leaders))
 
     async def metadata_changed(self, partitions: Iterable[TopicPartition]) -> None:
-        """The cache was updated: parked requests are looked at again."""
+        """The cache was updated: check the waiting requests again."""
         for partition in partitions:
             await self._purgatory.check_and_complete(partition)

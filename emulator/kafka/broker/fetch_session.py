@@ -1,11 +1,11 @@
-"""Incremental fetch sessions (KIP-227): both ends remember the partitions, requests and answers
-name what changed.
+"""Incremental fetch sessions (KIP-227): both ends store the partitions; messages contain only
+changes.
 
 `FetchSession` is the leader's end, `FetchSessionHandler` the fetcher's. Both keep partitions in
-order; what was answered moves to the end, so that a response limit starves nobody. Partitions of
-which a fetch would change nothing but the time can be *idle* (`idle_fetches` decides): they are not
-read, and the session keeps the time of its last fetch for all of them.
-Sources: server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
+order; a partition in a response moves to the end, so that the response limit cannot starve others.
+A partition whose fetch would change only times can be *idle* (`idle_fetches` decides): it is not
+read, and the session stores the time of its last fetch for all idle partitions. Sources:
+server/FetchSession.scala@2.6.3, clients/…/FetchSessionHandler.java@2.6.3.
 """
 
 from __future__ import annotations
@@ -33,13 +33,15 @@ EVICTION_MS = 120_000
 
 
 def next_epoch(epoch: int) -> int:
-    """The epoch after `epoch`; 0 and -1 are special and left out when it wraps."""
+    """The epoch after `epoch`; a wrap skips the special values 0 and -1."""
     return 1 if epoch == (1 << 31) - 1 else epoch + 1
 
 
 class CachedPartition:
-    """What the leader remembers of one partition: the request's parameters, what it last answered,
-    its place in the order; and, while it is idle, the follower that is owed the session's time."""
+    """The leader's record of one partition: the request's parameters, the offsets last sent, and
+    its place in the order. While it is idle, also the follower that has to get the session's fetch
+    time.
+    """
 
     __slots__ = (
         "high_watermark",
@@ -59,14 +61,14 @@ class CachedPartition:
         self.idle_replica: Replica | None = None
 
     def maybe_update_response_data(self, answer: FetchedPartition) -> bool:
-        """Take note of what this answer says; True if it has to be said (maybeUpdateResponseData):
-        records, an error, or an offset that moved."""
+        """Store the offsets of this response. True if the response must include the partition:
+        records, an error, or a changed offset (maybeUpdateResponseData)."""
         changed = (
             answer.high_watermark != self.high_watermark
             or answer.log_start_offset != self.log_start_offset
         )
         self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
-        # The next answer without an error is said too, even where no offset has moved.
+        # The first response after an error includes the partition even if no offset has changed.
         if answer.error is not Errors.NONE:
             self.high_watermark = -1
             return True
@@ -76,7 +78,7 @@ class CachedPartition:
         return changed or bool(answer.batches)
 
     def is_noop(self, log: OffsetLog, replica: Replica) -> bool:
-        """The same fetch again would read nothing, and leave the follower as it is known."""
+        """Whether the same fetch would read nothing and leave the follower's state unchanged."""
         request, end = self.request, log.log_end_offset
         return (
             request.fetch_offset == replica.log_end_offset == end
@@ -88,8 +90,8 @@ class CachedPartition:
 
 
 class FetchSession:
-    """The leader's end, of one follower or consumer (-1). A follower's is privileged: no consumer
-    takes its slot before it has lived for EVICTION_MS."""
+    """The leader's end of a session with one follower or consumer (-1). A follower's session is
+    privileged: a consumer cannot take its slot before it has lived for EVICTION_MS."""
 
     def __init__(
         self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition], now_ms: int
@@ -103,26 +105,26 @@ class FetchSession:
         self._in_order: list[CachedPartition] | None = None
         self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
         self.awake = dict(self.partitions)
-        """Those that are not idle: what a fetch reads."""
+        """The partitions that are not idle: a fetch reads these."""
         self.context = FetchContext(self)
         self.cached_size = len(self.partitions)
 
     def touch(self, now_ms: int) -> None:
-        """The session is used, and counts with the partitions that it has now."""
+        """The session is used; its size counts for evictions."""
         self.last_used_ms, self.cached_size = now_ms, len(self.partitions)
 
     @property
     def is_long_lived(self) -> bool:
-        """Whether it was used when it had lived long enough."""
+        """Whether its last use was more than EVICTION_MS after its creation."""
         return self.last_used_ms - self.created_ms > EVICTION_MS
 
     @property
     def evictable_key(self) -> tuple[bool, int, int]:
-        """The least valuable session comes first."""
+        """Sort key: the least valuable session comes first."""
         return self.is_privileged, self.cached_size, self.session_id
 
     def fetch_completed(self) -> None:
-        """The parked fetch is about to be answered."""
+        """The waiting fetch gets its response."""
         self.on_wake = _no_parked_fetch
 
     def next_place(self) -> int:
@@ -130,14 +132,15 @@ class FetchSession:
         return self._last_place
 
     def update(self, request: FetchRequest) -> None:
-        """Take what the request adds, alters and forgets."""
+        """Apply the request's added, changed and removed partitions."""
         for fetch in request.partitions:
             cached = self.partitions.get(fetch.partition)
             if cached is None:
                 cached = CachedPartition(self, fetch)
                 self.partitions[fetch.partition] = self.awake[fetch.partition] = cached
             else:
-                # It is owed the time of the fetches before: the request may ask for something else.
+                # Wake it first: it must get the time of earlier fetches, and the new request may
+                # differ.
                 self.wake(cached)
                 cached.request = fetch
         for partition in request.forgotten:
@@ -148,14 +151,17 @@ class FetchSession:
         self.epoch = next_epoch(self.epoch)
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
-        """What is not idle, in order, but for these. The reader may have to wait for a partition's
-        lock: what is woken meanwhile has its turn too, if that is still to come."""
+        """The partitions that are not idle, in order, without those in `but`. The reader may wait
+        for a partition's lock between two of them: a partition that wakes meanwhile is included if
+        its place is still ahead.
+        """
         place = 0
         while True:
             order = self._in_order
             if order is None:
                 order = self._in_order = sorted(self.awake.values(), key=_PLACE)
-            # A new order begins at the front again: what has had its turn is passed by its place.
+            # A new order starts at the front; partitions that were already returned are skipped by
+            # place.
             for cached in order:
                 if cached.place > place:
                     place = cached.place
@@ -171,8 +177,8 @@ class FetchSession:
     def select(
         self, answers: Iterable[FetchedPartition]
     ) -> tuple[tuple[FetchedPartition, ...], list[CachedPartition]]:
-        """What the answer has to name, which moves to the end; and what brings no records, so that
-        the next fetch of it may be a no-op."""
+        """The partitions that the response includes, which move to the end of the order, and those
+        without records, whose next fetch may be a no-op."""
         named: list[FetchedPartition] = []
         without_records: list[CachedPartition] = []
         for answer in answers:
@@ -181,7 +187,7 @@ class FetchSession:
                 continue
             if cached.maybe_update_response_data(answer):
                 named.append(answer)
-                # So that a limit of the response starves nobody (KIP-74).
+                # So that a limited response starves no partition (KIP-74).
                 cached.place = self.next_place()
                 self._in_order = None
             if not answer.batches and answer.diverging_epoch is None:
@@ -189,13 +195,13 @@ class FetchSession:
         return tuple(named), without_records
 
     def idle(self, cached: CachedPartition, replica: Replica) -> None:
-        """Until it wakes, its follower fetched and was caught up whenever the session fetched."""
+        """Until it wakes, its follower counts as caught up at each fetch of the session."""
         cached.idle_replica = replica
         self.awake.pop(cached.partition, None)
         self._in_order = None
 
     def wake(self, cached: CachedPartition) -> None:
-        """Read it again; its follower gets the time of the session's last fetch."""
+        """Read the partition again; its follower gets the time of the session's last fetch."""
         replica = cached.idle_replica
         if replica is None:
             return
@@ -204,7 +210,7 @@ class FetchSession:
         if self.partitions.get(cached.partition) is cached:
             self.awake[cached.partition] = cached
             self._in_order = None
-            # A parked fetch of this session has not been watching an idle partition.
+            # A waiting fetch of this session does not watch idle partitions: register it.
             self.on_wake(cached.partition)
 
 
@@ -212,19 +218,20 @@ _PLACE = attrgetter("place")
 
 
 def _no_parked_fetch(partition: TopicPartition) -> None:
-    """No fetch of the session waits."""
+    """The session has no waiting fetch."""
 
 
 class FetchContext:
-    """What one Fetch request reads, and what its answer says. A full one (FullFetchContext, without
-    a session SessionlessFetchContext) has its partitions itself; an incremental one
-    (IncrementalFetchContext) those of its session."""
+    """The partitions that one Fetch request reads, and its response. A full request
+    (FullFetchContext, or SessionlessFetchContext) has its own partitions; an incremental one
+    (IncrementalFetchContext) those of its session.
+    """
 
     def __init__(
         self, session: FetchSession | None, fetches: tuple[FetchPartition, ...] = ()
     ) -> None:
         self.session, self._fetches = session, fetches
-        # A delayed fetch asks at each of its attempts: no call stands between it and its session.
+        # A delayed fetch calls this for each attempt: the session's method is used directly.
         self.in_turn = self._in_request if session is None or fetches else session.in_turn
 
     def _in_request(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
@@ -233,12 +240,12 @@ class FetchContext:
     def respond(
         self, answers: tuple[FetchedPartition, ...]
     ) -> tuple[FetchResponse, list[CachedPartition]]:
-        """The response, and the partitions of a session of which it has no records."""
+        """The response, and the session's partitions without records."""
         if self.session is None:
             return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers), []
         named, without_records = self.session.select(answers)
         if self._fetches:
-            # A full answer names them all; what may be idle the next one says.
+            # A full response includes all partitions; the next response shows which may be idle.
             named, without_records = answers, []
         return FetchResponse(Errors.NONE, self.session.session_id, named), without_records
 
@@ -249,17 +256,17 @@ class FetchSessions:
     def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
         self._slots, self._now_ms = slots, now_ms
         self._sessions: dict[int, FetchSession] = {}
-        # Kafka draws ids. A follower closes the session that it had with this broker's last
-        # process: that id must not be another follower's now.
+        # Kafka draws ids at random. A follower closes the session that it had with this broker's
+        # last process: its id must not belong to another follower now.
         self._last_id = now_ms()
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     def context_of(self, request: FetchRequest) -> FetchContext | Errors:
-        """A new session for epoch 0, the cached one otherwise; or the error."""
+        """A new session for epoch 0, otherwise the cached one; or the error."""
         if request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            # Epoch 0 or -1 with a session's id ends that session.
+            # Epoch 0 or -1 with a session id closes that session.
             self._sessions.pop(request.session_id, None)
             session = None
             if request.session_epoch == INITIAL_EPOCH:
@@ -268,7 +275,7 @@ class FetchSessions:
         session = self._sessions.get(request.session_id)
         if session is None:
             return Errors.FETCH_SESSION_ID_NOT_FOUND
-        # A request was lost or came twice: the two ends do not remember the same partitions.
+        # A request was lost or arrived twice: the two ends have different partitions.
         if session.epoch != request.session_epoch:
             return Errors.INVALID_FETCH_SESSION_EPOCH
         session.update(request)
@@ -279,7 +286,7 @@ class FetchSessions:
         return session.context
 
     def _maybe_create_session(self, request: FetchRequest) -> FetchSession | None:
-        """None: there is neither a free slot nor a session that has to make room."""
+        """None if there is neither a free slot nor a session to evict."""
         is_privileged, size = request.replica_id >= 0, len(request.partitions)
         if len(self._sessions) >= self._slots and not self._try_evict(
             size, is_privileged=is_privileged
@@ -295,9 +302,10 @@ class FetchSessions:
         return session
 
     def _try_evict(self, size: int, *, is_privileged: bool) -> bool:
-        """A session that nobody has used for EVICTION_MS makes room for any other. So does the
-        least valuable one that has lived that long, or (for a follower's) that is a consumer's, if
-        the new one is not less valuable still (tryEvict)."""
+        """Evict a session that was not used for EVICTION_MS. Otherwise evict the least valuable
+        session that is long-lived (or, for a follower, a consumer's), unless the new one is less
+        valuable (tryEvict).
+        """
         sessions = self._sessions.values()
         if not sessions:
             return False
@@ -329,19 +337,19 @@ class FetchSessionHandler:
 
     @property
     def is_full(self) -> bool:
-        """Whether the next request has to name every partition."""
+        """Whether the next request has to contain every partition."""
         return self.epoch == INITIAL_EPOCH
 
     def fetch_of(self, partition: TopicPartition) -> FetchPartition | None:
-        """What the last request fetched of a partition, named or not."""
+        """The last fetch of a partition, whether or not that request contained it."""
         return self._partitions.get(partition)
 
     def build(
         self, fetches: dict[TopicPartition, FetchPartition]
     ) -> tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]:
-        """(partitions to name, partitions to forget) of the next request; added ones before altered
-        ones."""
-        # A full request names all, in the fetcher's order; the places begin with it.
+        """(partitions to send, partitions to forget) for the next request; added ones come before
+        changed ones."""
+        # A full request contains all partitions in the fetcher's order and defines the places.
         if self.is_full:
             self._partitions, self._places = {}, {}
             self._remember(fetches.values())
@@ -359,7 +367,7 @@ class FetchSessionHandler:
         return (*added, *altered), forgotten
 
     def build_moved(self, moved: Iterable[FetchPartition]) -> tuple[FetchPartition, ...]:
-        """Partitions to name when nothing but these may differ from the last request."""
+        """The partitions to send if only these may differ from the last request."""
         altered = [new for new in moved if new != self._partitions[new.partition]]
         altered.sort(key=lambda new: self._places[new.partition])
         self._remember(altered)
@@ -373,7 +381,7 @@ class FetchSessionHandler:
             self._partitions[request.partition] = request
 
     def handle_response(self, response: FetchResponse) -> bool:
-        """Take over the session that the answer grants; False when it was refused: the next one is
+        """Adopt the session of the response. False if the session was rejected: the next request is
         full."""
         if response.error is Errors.FETCH_SESSION_ID_NOT_FOUND:
             self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
@@ -381,7 +389,7 @@ class FetchSessionHandler:
         if response.error is not Errors.NONE:
             self.close_existing()
             return False
-        # The leader grants none: it is older than 1.1, or its cache of sessions is full.
+        # No session granted: the leader is older than 1.1, or its session cache is full.
         if response.session_id == INVALID_SESSION_ID:
             self.epoch, self.session_id = INITIAL_EPOCH, INVALID_SESSION_ID
         else:
@@ -390,6 +398,6 @@ class FetchSessionHandler:
         return True
 
     def close_existing(self) -> None:
-        """The connection broke, or the epoch was refused: the next request names the session's id,
-        which closes it, and asks for a new one (nextCloseExistingAttemptNew)."""
+        """The connection broke, or the epoch was rejected. The next request closes the session by
+        its id and requests a new one (nextCloseExistingAttemptNew)."""
         self.epoch = INITIAL_EPOCH

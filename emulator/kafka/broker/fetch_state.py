@@ -1,9 +1,8 @@
-"""Where a follower is with each partition that it fetches, and which thread fetches it.
+"""The fetch state of each partition, and the assignment of partitions to fetcher threads.
 
-Plain values that the manager and its threads pass on and change; knows neither thread nor
-connection. Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId,
-server/AbstractFetcherThread.scala PartitionFetchState, InitialFetchState,
-clients/…/internals/PartitionStates.java; spec §5.1, §5.2.
+Plain values that the manager and its threads change; they know neither thread nor connection.
+Sources: server/AbstractFetcherManager.scala@2.6.3 getFetcherId, server/AbstractFetcherThread.scala
+PartitionFetchState, InitialFetchState, clients/…/internals/PartitionStates.java; spec §5.1, §5.2.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
     """abs(31 x hash(topic) + partition) mod the number of fetchers, in wrapping 32-bit arithmetic;
     the absolute value of the smallest integer is 0 (Utils.abs)."""
     h = (31 * java_hash(partition.topic) + partition.partition) & 0xFFFFFFFF
-    # Java's int: the sum wraps around, and decides which thread fetches.
+    # Java's int wraps around, which affects the choice of the thread.
     signed = h - (1 << 32) if h >= 1 << 31 else h
     return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
 
 
 class InitialFetchState(NamedTuple):
-    """Where a fetcher starts with a partition: leader, leader epoch and offset. The offset is the
-    local high watermark; up to 0.10.2, which truncated to it first, the log end.
+    """The start of a partition in a fetcher: leader, leader epoch and offset. The offset is the
+    local high watermark; up to 0.10.2 it is the log end, after a truncation to the high watermark.
     """
 
     leader: LiveBroker
@@ -38,7 +37,7 @@ class InitialFetchState(NamedTuple):
 
 @dataclass(slots=True)
 class PartitionFetchState:
-    """One partition in a fetcher thread; `delayed_until_us` 0: not delayed."""
+    """One partition in a fetcher thread; `delayed_until_us` 0 means not delayed."""
 
     fetch_offset: int
     lag: int | None
@@ -58,34 +57,34 @@ class PartitionFetchState:
 
 
 class PartitionStates(dict[TopicPartition, PartitionFetchState]):
-    """Those of one thread, in the order of its requests. Kafka goes through all of them for every
-    request; this remembers which can differ from the last one, so that the others need no look."""
+    """The partitions of one thread in the order of its requests. Kafka checks all of them for each
+    request; this class records which may have changed since the last one."""
 
     def __init__(self) -> None:
         super().__init__()
         self.changed: dict[TopicPartition, None] = {}
-        """Nothing but the offset of these has changed since the last request was built..."""
+        """Partitions whose offset, and nothing else, has changed since the last request..."""
         self.has_other_changes = True
-        """... unless partitions came, went, or are not ready to be fetched."""
+        """... unless partitions were added, removed, or are not ready to be fetched."""
 
     def set_fetch_offset(self, partition: TopicPartition, offset: int) -> None:
-        """The next request asks for the records from there on."""
+        """The next request fetches from this offset."""
         self[partition].fetch_offset = offset
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
-        # A dict keeps the place of a key that is set again: only a new one goes to the end.
+        # A dict keeps the place of an existing key: only a new key goes to the end.
         self.pop(partition, None)
         self[partition] = state
 
     def remove(self, partition: TopicPartition) -> None:
         self.pop(partition, None)
-        # The next request has to remove it from the session.
+        # The next request has to remove the partition from the session.
         self.has_other_changes = True
 
     def group_by_topic(self) -> None:
-        """What a truncation round does to the order (PartitionStates.set): the partitions of a
-        topic stand together, where the first of them was."""
+        """Reorder after a truncation round (PartitionStates.set): a topic's partitions come
+        together, at the place of the first of them."""
         topics: dict[str, list[tuple[TopicPartition, PartitionFetchState]]] = {}
         for partition, state in self.items():
             topics.setdefault(partition.topic, []).append((partition, state))

@@ -1,7 +1,7 @@
 """All fetcher threads of a broker: one per (source broker, fetcher id).
 
-Owns which partition is in which thread, and which have failed. Knows no request and no role.
-Source: server/AbstractFetcherManager.scala, ReplicaFetcherManager.scala@2.6.3; spec §5.1.
+Owns the assignment of partitions to threads, and the failed partitions. Knows no requests and no
+roles. Source: server/AbstractFetcherManager.scala, ReplicaFetcherManager.scala@2.6.3; spec §5.1.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ class ReplicaFetcherManager:
     async def add_fetcher_for_partitions(
         self, states: dict[TopicPartition, InitialFetchState]
     ) -> None:
-        """Group by source broker and fetcher id; start the threads that are missing."""
-        # The manager's lock, then a thread's partitionMapLock: never the other way round.
+        """Group by source broker and fetcher id; start missing threads."""
+        # Lock order: the manager's lock, then a thread's partitionMapLock; never the reverse.
         async with self._lock:
             groups: dict[tuple[int, int], dict[TopicPartition, InitialFetchState]] = {}
             for partition, state in states.items():
                 number = fetcher_id(partition, self._context.config.num_replica_fetchers)
                 groups.setdefault((state.leader.broker, number), {})[partition] = state
-                # A LeaderAndIsr gives a failed partition another chance.
+                # A LeaderAndIsr lets a failed partition start again.
                 self.failed_partitions.pop(partition, None)
             for key, group in groups.items():
                 leader = next(iter(group.values())).leader
                 thread = self.threads.get(key)
                 if thread is not None and thread.leader != leader:
-                    # The broker is back under another address.
+                    # The broker has restarted with another address.
                     await thread.shutdown()
                     thread = None
                 if thread is None:
@@ -65,29 +65,29 @@ class ReplicaFetcherManager:
                         key[1],
                         self.failed_partitions,
                     )
-                    # The thread starts before it has partitions, as in Kafka: see its `_run`.
+                    # As in Kafka, the thread starts before it has partitions: see its `_run`.
                     await self._context.kernel.checkpoint("fetcher_add")
                 await thread.add_partitions(group)
 
     async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         async with self._lock:
             removed = list(partitions)
-            # Every thread is asked: which one has a partition depends on a leader that the caller
-            # may not know any more. A thread that handles a response makes us wait here.
+            # All threads: the thread of a partition depends on its former leader, which the caller
+            # may not know. A thread that processes a response makes this wait.
             for thread in self.threads.values():
                 await thread.remove_partitions(removed)
             for partition in removed:
                 self.failed_partitions.pop(partition, None)
 
     async def shutdown_idle_fetcher_threads(self) -> None:
-        """Threads without partitions end. Each is waited for: one whose leader does not answer
-        keeps the caller, and with it replicaStateChangeLock, for about 1 s (spec §4.3)."""
+        """Shut down threads without partitions, one after the other. A thread whose leader does not
+        respond blocks the caller, which holds replicaStateChangeLock, for about 1 s (spec §4.3)."""
         async with self._lock:
             for key in [k for k, thread in self.threads.items() if not thread.partitions]:
                 await self.threads.pop(key).shutdown()
 
     async def shutdown(self) -> None:
-        """All threads end."""
+        """Shut down all threads."""
         async with self._lock:
             for thread in self.threads.values():
                 await thread.shutdown()

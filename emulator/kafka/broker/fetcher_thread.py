@@ -1,9 +1,9 @@
-"""One fetcher thread: truncates what was added, then fetches, over and over.
+"""One fetcher thread: truncates added partitions, then fetches, in a loop.
 
-Partitions that got records move to the end of the order, so that a response limit starves nobody;
-those with an error are left out for a back-off. Knows the local partitions and one leader, no
-controller. Sources: server/AbstractFetcherThread.scala, ReplicaFetcherThread.scala@2.6.3; spec
-§5.2-§5.5.
+A partition that got records moves to the end of the order, so that the response limit cannot starve
+others. A partition with an error is left out for a back-off. The thread knows the local partitions
+and one leader, but no controller. Sources: server/AbstractFetcherThread.scala,
+ReplicaFetcherThread.scala@2.6.3; spec §5.2-§5.5.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from zk.errors import ZooKeeperError
 NO_EPOCH = -1
 HostedPartition = Callable[[TopicPartition], Partition | None]
 ToFetch = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
-"""Partitions to name in a request, and to forget."""
+"""Partitions to send in a request, and to forget."""
 
 
 class ReplicaFetcherThread:
@@ -89,16 +89,16 @@ class ReplicaFetcherThread:
         context.emit(events.FetcherStarted, leader.broker, fetcher_id)
         self.task: Task = context.spawn(name, self._run())
 
-    # -- what the manager does ---------------------------------------------------------------------
+    # -- called by the manager ---------------------------------------------------------------------
 
     async def add_partitions(self, states: dict[TopicPartition, InitialFetchState]) -> None:
-        """A partition that is already here in the same epoch goes on as it is; others truncate
-        first."""
-        # Waits while the thread works on a response: it holds the lock for all of its partitions.
+        """Add partitions. A partition that is already here in the same epoch continues; others
+        truncate first."""
+        # Waits while the thread processes a response: it holds the lock for all of its partitions.
         async with self._map_lock:
             for partition, initial in states.items():
                 state = self.partitions.get(partition)
-                # The same epoch again: what has been truncated need not be truncated once more.
+                # The same epoch: the partition was truncated already.
                 if state is None or state.current_leader_epoch != initial.current_leader_epoch:
                     state = PartitionFetchState(
                         initial.init_offset,
@@ -117,12 +117,13 @@ class ReplicaFetcherThread:
                 self.partitions.remove(partition)
 
     async def shutdown(self) -> None:
-        """Close the connection, which ends a request in flight, and wait for the thread."""
-        # Before the connection closes: the thread must not take that for a leader that is gone.
+        """Close the connection, which ends the request in flight, and wait for the thread to
+        end."""
+        # Before the connection closes: the thread must not treat the closing as a failed leader.
         self._running = False
         self._endpoint.close()
         async with self._map_lock:
-            # It may be in a back-off.
+            # Wakes the thread from a back-off.
             self._map_changed.signal_all()
         await self._ended.wait()
 
@@ -131,13 +132,13 @@ class ReplicaFetcherThread:
     async def _run(self) -> None:
         checkpoint = self._context.kernel.checkpoint
         await checkpoint("fetcher_start")
-        # The thread starts without partitions (addFetcherForPartitions). Those that are added
-        # between its first look at what to truncate and its first at what to fetch stay where they
-        # are for a whole back-off: nothing is ready to be fetched, and nobody signals again. Up to
-        # 0.10 there is only the one look, under one lock.
+        # The thread starts without partitions (addFetcherForPartitions). Partitions added between
+        # its first check for truncation and its first check for fetching wait for a whole back-off:
+        # they are not ready to be fetched, and no signal follows. Up to 0.10 there is only one
+        # check, under one lock.
         has_second_look = self._truncates_by_epoch
         while self._running:
-            # Each turn is a story of its own: what the last one did caused nothing of it.
+            # Each turn has its own causes: none of its events follow from the previous turn.
             self._context.kernel.cause = -1
             if self.partitions.has_other_changes:
                 await self._maybe_truncate()
@@ -153,12 +154,13 @@ class ReplicaFetcherThread:
         async with self._map_lock:
             to_fetch = self._build_fetch()
             if to_fetch is None:
-                # The wait gives the lock up: a partition that is added meanwhile wakes us. One that
-                # was added before is not ready until it is truncated, and waits the whole back-off.
+                # The wait releases the lock, and a partition added during the wait wakes this
+                # thread. A partition added before is not ready until it is truncated, and waits the
+                # whole back-off.
                 await self._back_off()
                 return
-        # Without the lock: partitions may be added and removed while the request is in flight. And
-        # the thread may have been shut down while it waited for the lock.
+        # Without the lock: partitions may be added and removed while the request is in flight. The
+        # thread may have been shut down while it waited for the lock.
         if self._running:
             await self._process_fetch_request(*to_fetch)
 
@@ -166,12 +168,12 @@ class ReplicaFetcherThread:
         await self._map_changed.wait(self._context.config.replica_fetch_backoff_ms * 1000)
 
     def _build_fetch(self) -> ToFetch | None:
-        """Partitions that are ready, in order; None when there are none. Throttled ones that are
-        out of sync are left out (shouldFollowerThrottle)."""
+        """The partitions that are ready, in order; None if there are none. Throttled out-of-sync
+        partitions are left out (shouldFollowerThrottle)."""
         states = self.partitions
         if not states:
             return None
-        # Nothing but offsets has moved: what the session remembers of the others is still right.
+        # Only offsets have changed: the session's state of the other partitions is still valid.
         if not (states.has_other_changes or self._session.is_full or self._quota.throttles):
             moved = [self._fetch_of(p, states[p]) for p in states.changed]
             states.changed.clear()
@@ -179,7 +181,7 @@ class ReplicaFetcherThread:
         now_us = self._context.kernel.now
         fetches = {}
         for partition, state in states.items():
-            # A replica in sync is never throttled: it would leave the ISR for it.
+            # An in-sync replica is never throttled: throttling would remove it from the ISR.
             if not state.is_ready_for_fetch(now_us) or (
                 not state.is_replica_in_sync
                 and self._quota.is_throttled(partition)
@@ -214,13 +216,13 @@ class ReplicaFetcherThread:
         return UNDEFINED_EPOCH if epoch is None else epoch
 
     def _current_leader_epoch(self, state: PartitionFetchState) -> int:
-        """As requests carry it: before 2.1 they do not (KIP-320)."""
+        """The epoch for requests, which before 2.1 do not carry one (KIP-320)."""
         return state.current_leader_epoch if self._fenced else NO_EPOCH
 
     async def _process_fetch_request(
         self, fetches: tuple[FetchPartition, ...], forgotten: tuple[TopicPartition, ...]
     ) -> None:
-        """One Fetch, and what its answer means for each partition."""
+        """Send one Fetch and process the response for each partition."""
         context, config = self._context, self._context.config
         context.emit(
             events.FetchSent,
@@ -242,12 +244,12 @@ class ReplicaFetcherThread:
         try:
             response = await self._endpoint.send(request)
         except Disconnected:
-            # The leader may have died with the session: the next request names every partition.
+            # The leader may have died with its session: the next request contains every partition.
             self._session.close_existing()
             if self._running:
                 async with self._map_lock:
-                    # Twice the back-off in all: the thread waits here, and then every partition is
-                    # delayed (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
+                    # Twice the back-off in total: the thread waits here, and then delays every
+                    # partition (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
                     await self._back_off()
                     for partition in list(self.partitions):
                         self._delay_partition(partition, "DISCONNECTED")
@@ -260,7 +262,7 @@ class ReplicaFetcherThread:
             for answer in response.partitions:
                 partition = answer.partition
                 state, fetch = self.partitions.get(partition), self._session.fetch_of(partition)
-                # Only if the partition is still where it was when it was fetched: it may have been
+                # Only if the partition's state is the one that was fetched: it may have been
                 # removed, truncated or added again while the request was in flight.
                 if (
                     state is None
@@ -280,21 +282,22 @@ class ReplicaFetcherThread:
                 elif answer.error is Errors.FENCED_LEADER_EPOCH:
                     self._on_partition_fenced(partition, fetch.current_leader_epoch)
                 else:
-                    # Mostly NOT_LEADER_OR_FOLLOWER, not any more or not yet: until the controller
-                    # says where to go, the same leader is asked again.
+                    # Mostly NOT_LEADER_OR_FOLLOWER, no longer or not yet. The same leader is tried
+                    # again until the controller sends a new one.
                     self._delay_partition(partition, answer.error.name)
         await self._truncate_on_fetch_response(diverging)
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
     ) -> None:
-        """Append, set the high watermark, and move to the end if there was anything."""
+        """Append the records, set the high watermark, and move the partition to the end of the
+        order."""
         partition, batches = answer.partition, answer.batches
         hosted = self._hosted(partition)
         if hosted is None or hosted.log is None:
             return
-        # The fetch ran out of time, or there is a high watermark and no record: the partition keeps
-        # its place in the order.
+        # The fetch timed out or brought only a high watermark: the partition keeps its place in the
+        # order.
         if not batches:
             hosted.update_follower_high_watermark(answer.high_watermark)
             return
@@ -304,15 +307,15 @@ class ReplicaFetcherThread:
             if self._failed_leave:
                 self._mark_partition_failed(partition, f"{type(error).__name__}: {error.message}")
             else:
-                # Before KIP-461 (2.3) whatever else was thrown ended the thread, and with it the
-                # fetching of all its partitions.
+                # Before KIP-461 (2.3) any other exception ended the thread, and the fetching of all
+                # its partitions.
                 self._running = False
                 self._context.failed("ReplicaFetcherThread", error)
             return
         except KafkaError:
             self._handle_storage_error(partition)
             return
-        # After the append: the leader's high watermark is cut to the log that is there now.
+        # After the append: the leader's high watermark is limited to the local log end.
         hosted.update_follower_high_watermark(answer.high_watermark)
         if self._quota.throttles and self._quota.is_throttled(partition):
             self._quota.record(answer.size, self._context.now_ms())
@@ -324,8 +327,7 @@ class ReplicaFetcherThread:
     async def _handle_out_of_range(
         self, partition: TopicPartition, state: PartitionFetchState, request_epoch: int
     ) -> None:
-        """Ask where the leader's log ends, and if need be where it begins
-        (fetchOffsetAndTruncate)."""
+        """Get the leader's log end and, if necessary, its log start (fetchOffsetAndTruncate)."""
         hosted = self._hosted(partition)
         assert hosted is not None
 
@@ -344,8 +346,8 @@ class ReplicaFetcherThread:
             # partitions here waits for them.
             offset, state.lag = await self._out_of_range.next_fetch(hosted, list_offset)
         except (Disconnected, ZooKeeperError, KafkaError) as error:
-            # Whatever else was thrown delays the partition, a failed disk too: here it is not
-            # marked as failed (AbstractFetcherThread.scala@2.6.3 handleOutOfRangeError).
+            # Any other exception delays the partition, even a failed disk: it is not marked as
+            # failed here (AbstractFetcherThread.scala@2.6.3 handleOutOfRangeError).
             if isinstance(error, KafkaError) and error.error is Errors.FENCED_LEADER_EPOCH:
                 self._on_partition_fenced(partition, request_epoch)
             else:
@@ -357,7 +359,7 @@ class ReplicaFetcherThread:
     # -- errors of one partition -------------------------------------------------------------------
 
     def _delay_partition(self, partition: TopicPartition, reason: str) -> None:
-        """Leave a partition out for a back-off; one that is already delayed keeps its time
+        """Leave a partition out for a back-off; a partition that is already delayed keeps its time
         (delayPartitions)."""
         state, kernel = self.partitions.get(partition), self._context.kernel
         if state is None or state.is_delayed(kernel.now):
@@ -371,8 +373,8 @@ class ReplicaFetcherThread:
         )
 
     def _on_partition_fenced(self, partition: TopicPartition, request_epoch: int) -> None:
-        """The leader is ahead: the partition fails until the next LeaderAndIsr, unless that came
-        while the request was in flight."""
+        """The leader has a greater epoch: the partition fails until the next LeaderAndIsr, unless
+        that arrived while the request was in flight."""
         state = self.partitions.get(partition)
         if state is not None and state.current_leader_epoch == request_epoch:
             self._mark_partition_failed(partition, Errors.FENCED_LEADER_EPOCH.name)
@@ -380,14 +382,15 @@ class ReplicaFetcherThread:
             self._delay_partition(partition, Errors.FENCED_LEADER_EPOCH.name)
 
     def _handle_storage_error(self, partition: TopicPartition) -> None:
-        """It cannot be written (KIP-461)."""
+        """The partition's log cannot be written (KIP-461)."""
         if self._failed_leave:
             self._mark_partition_failed(partition, Errors.KAFKA_STORAGE_ERROR.name)
         else:
             self._delay_partition(partition, Errors.KAFKA_STORAGE_ERROR.name)
 
     def _mark_partition_failed(self, partition: TopicPartition, reason: str) -> None:
-        """It leaves this thread until the next LeaderAndIsr (markPartitionFailed)."""
+        """Remove the partition from this thread until the next LeaderAndIsr
+        (markPartitionFailed)."""
         self.partitions.remove(partition)
         self._failed_partitions[partition] = None
         self._context.emit(events.PartitionMarkedFailed, partition, self.leader.broker, reason)
@@ -395,8 +398,8 @@ class ReplicaFetcherThread:
     # -- truncation --------------------------------------------------------------------------------
 
     async def _maybe_truncate(self) -> None:
-        """Partitions that were added ask where their last epoch ended; those without an epoch
-        truncate to the high watermark."""
+        """For added partitions, query the end of their last epoch at the leader; those without an
+        epoch truncate to the high watermark."""
         queries: list[EpochQuery] = []
         async with self._map_lock:
             now_us = self._context.kernel.now
@@ -410,8 +413,8 @@ class ReplicaFetcherThread:
                     current_epoch = self._current_leader_epoch(state)
                     queries.append(EpochQuery(partition, current_epoch, epoch))
                     continue
-                # The log has no epoch to ask for, as an empty one. What is below the high watermark
-                # is committed, so the leader has it (truncateToHighWatermark).
+                # The log has no epoch, for example because it is empty. Records below the high
+                # watermark are committed, so the leader has them (truncateToHighWatermark).
                 if hosted is not None and log is not None:
                     try:
                         hosted.truncate_to(state.fetch_offset)
@@ -421,12 +424,13 @@ class ReplicaFetcherThread:
                     state.fetch_offset = min(state.fetch_offset, log.log_end_offset)
                 state.truncating = False
         if queries:
-            # The lock is not held during the request: partitions may come and go meanwhile.
+            # The lock is not held during the request: partitions may be added and removed
+            # meanwhile.
             await self._truncate_to_epoch_end_offsets(queries)
 
     async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
-        """Ask the leader where these epochs ended, and truncate to there (fetchEpochEndOffsets,
-        maybeTruncateToEpochEndOffsets)."""
+        """Query the end offsets of these epochs at the leader and truncate to them
+        (fetchEpochEndOffsets, maybeTruncateToEpochEndOffsets)."""
         try:
             response = await self._endpoint.send(
                 OffsetsForLeaderEpochRequest(self._context.broker, tuple(queries))
@@ -434,7 +438,7 @@ class ReplicaFetcherThread:
             assert isinstance(response, OffsetsForLeaderEpochResponse)
             answers = response.partitions
         except Disconnected:
-            # Each partition is delayed; the back-off keeps the thread from asking in a tight loop.
+            # Each partition is delayed: the back-off prevents a tight loop of queries.
             answers = tuple(
                 EpochEndOffset(q.partition, Errors.UNKNOWN_SERVER_ERROR, -1, -1) for q in queries
             )
@@ -450,7 +454,7 @@ class ReplicaFetcherThread:
                 if answer.error is not Errors.NONE:
                     self._delay_partition(query.partition, answer.error.name)
                     continue
-                # Before 2.0 the answer's epoch is not looked at, and there is one round (KIP-279).
+                # Before 2.0 the response's epoch is ignored, and there is one round (KIP-279).
                 epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
                 self._truncate_to_epoch_end_offset(query.partition, epoch, answer.end_offset)
             self.partitions.group_by_topic()

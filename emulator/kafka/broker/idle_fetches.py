@@ -1,11 +1,10 @@
 """Shortcuts for idle partitions: a leader skips work whose result cannot have changed.
 
-Kafka reads every partition with every fetch of every follower, and looks at every ISR in each run
-of isr-expiration; for an idle partition, neither changes anything but times. This file owns both
-shortcuts. A follower's fetch that would change nothing but its times is *idle*: it is not read, its
-session keeps the time, and the follower gets that time when the partition wakes. Every change of a
-partition wakes it first. The trace is the same without
-(tests/sim/test_idle_fetches_change_nothing.py).
+Kafka reads every partition for each fetch of each follower, and checks every ISR in each run of
+isr-expiration. For an idle partition, both change only times. This module owns both shortcuts. A
+follower's fetch that would change only its times is *idle*: it is not read, its session stores the
+time, and the follower gets that time when the partition wakes. Every change of a partition wakes it
+first. The trace is the same without the shortcuts (tests/sim/test_idle_fetches_change_nothing.py).
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from emulator.kafka.protocol.messages import FetchPartition
 
 
 class IdleFetches:
-    """Those of one partition."""
+    """The idle fetches of one partition."""
 
     __slots__ = ("_fetches", "_hosted", "_rules", "is_caught_up")
 
@@ -25,11 +24,11 @@ class IdleFetches:
         self._hosted, self._rules = hosted, rules
         self._fetches: tuple[CachedPartition, ...] = ()
         self.is_caught_up = False
-        """Nothing has changed since `check_caught_up` found nobody who could leave the ISR."""
+        """Nothing has changed since `check_caught_up` found that no member could leave the ISR."""
 
     def idle(self, follower: int, fetch: CachedPartition) -> None:
-        """Stop reading a follower's fetch if it can change nothing but the time: the follower is an
-        ISR member at the leader's LEO, and has been sent the high watermark."""
+        """Stop reading a follower's fetch if it can change only times: the follower is an ISR
+        member at the leader's LEO and has received the high watermark."""
         hosted = self._hosted
         log, replica = hosted.leader_log, hosted.remotes.get(follower)
         if (
@@ -38,12 +37,12 @@ class IdleFetches:
             and fetch.is_noop(log, replica)
             and fetch.request.current_leader_epoch == hosted.leader_epoch
             and follower in hosted.isr
-            # A writer has woken the partition already, before it waited for the lock: a fetch that
-            # goes idle behind it would sleep through the change.
+            # A writer wakes the partition before it waits for the lock: a fetch that went idle
+            # after that would miss the change.
             and hosted.lock.readable
         ):
             fetch.session.idle(fetch, replica)
-            # It may be listed still, woken by its own follower and idle again.
+            # It may still be listed: its own follower woke it, and now it is idle again.
             if fetch not in self._fetches:
                 self._fetches += (fetch,)
 
@@ -56,7 +55,7 @@ class IdleFetches:
                 fetch.session.wake(fetch)
 
     def wake_follower(self, replica: Replica) -> None:
-        """This follower has moved."""
+        """This follower's state has changed."""
         self.is_caught_up = False
         for fetch in self._fetches:
             if fetch.idle_replica is replica:
@@ -69,22 +68,23 @@ class IdleFetches:
             replica is not None
             and replica.log_end_offset == fetch.fetch_offset
             and follower in self._hosted.isr
-            # An idle fetch of the same follower, in another session, has times to report first.
+            # An idle fetch of the same follower in another session has to report its times first.
             and not (self._fetches and any(f.idle_replica is replica for f in self._fetches))
         )
 
     def record_fetch_time(
         self, follower: int, fetch: FetchPartition, now_ms: int, leader_leo: int
     ) -> None:
-        """All that a no-op fetch changes."""
+        """Apply the only change of a no-op fetch: its times."""
         self._hosted.remotes[follower].update_fetch_state(
             fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo, self._rules
         )
 
     def check_caught_up(self) -> bool:
-        """Update `is_caught_up`: every member is at the leader's LEO, where it stays however long
-        ago it fetched (KAFKA-7152). Never while a writer holds the lock: Kafka's isr-expiration
-        waits for it there."""
+        """Update `is_caught_up`: every member is at the leader's LEO and thus stays in the ISR, no
+        matter when it last fetched (KAFKA-7152). False while a writer holds the lock, because
+        Kafka's isr-expiration waits for it.
+        """
         hosted = self._hosted
         log = hosted.leader_log
         self.is_caught_up = hosted.lock.readable and (

@@ -1,8 +1,8 @@
-"""The order in which a leader's ISR lists its members: that of Kafka's immutable Set.
+"""The order of a leader's ISR: that of Kafka's immutable Set.
 
-It reaches the state znode, AlterIsr and the log. Up to four members stand as they came; five are a
-hash trie, which stays one when it shrinks, until a LeaderAndIsr or an answer brings a new set.
-Source: cluster/Partition.scala@2.6.3 inSyncReplicaIds, @1.0.2 inSyncReplicas.
+The order reaches the state znode, AlterIsr and the log. Up to four members keep their order. Five
+form a hash trie, which stays a trie when it shrinks, until a LeaderAndIsr or a response brings a
+new set. Source: cluster/Partition.scala@2.6.3 inSyncReplicaIds, @1.0.2 inSyncReplicas.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class IsrOrder:
     def set_of(
         self, brokers: Iterable[int], *, is_trie: bool = False
     ) -> tuple[tuple[int, ...], bool]:
-        """A set made of these one by one; or, with `is_trie`, made of one that was a trie by
+        """The Set of these brokers, added one by one. With `is_trie` it derives from a trie by
         additions at the end and removals."""
         library = self._library
         if self._members == "ids":
             return immutable_set(brokers, library, self._id_hash, is_trie=is_trie)
-        # A Set of Replica objects; what is written is a Set of their ids, made in its order.
+        # A Set of Replica objects; what is written is a Set of their ids, built in that order.
         replicas, is_trie = immutable_set(brokers, library, self._replica_hash, is_trie=is_trie)
         return immutable_set(replicas, library, self._id_hash)[0], is_trie
 

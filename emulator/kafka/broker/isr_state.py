@@ -1,10 +1,10 @@
-"""The ISR as a leader knows it while a change is on its way, and what an answer makes of it.
+"""The ISR state of a leader while a change is pending, and the effect of responses.
 
-Three states: committed, or committed with one expansion or one shrink proposed. The *maximal* ISR
-is what the high watermark and acks=all wait for: grown early and shrunk late, it is right whichever
-way the proposal ends. Small copyable values and plain functions, for searches to branch on;
-`leader_isr` drives them. Knows no lock, no request, no thread.
-Source: cluster/Partition.scala@2.7.2 IsrState, handleAlterIsrResponse; spec §7.1, §7.5.
+There are three states: committed, or committed with one proposed expansion or one proposed shrink.
+The high watermark and acks=all use the *maximal* ISR: it grows early and shrinks late, so it is
+safe for either result of the proposal. Small copyable values and plain functions, so that searches
+can branch on them; `leader_isr` drives them. Knows no lock, no request, no thread. Source:
+cluster/Partition.scala@2.7.2 IsrState, handleAlterIsrResponse; spec §7.1, §7.5.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from zk.client.codec import LeaderAndIsr
 
 @dataclass(frozen=True, slots=True)
 class CommittedIsr:
-    """Nothing is on its way; only from here may a change be proposed. `is_trie`: the Set that
-    Kafka has here once had five members (`isr_order`)."""
+    """No change is pending; only in this state may a change be proposed. `is_trie`: Kafka's Set had
+    five members at some time (`isr_order`)."""
 
     isr: tuple[int, ...]
     is_trie: bool = False
@@ -46,7 +46,7 @@ class CommittedIsr:
 
 @dataclass(frozen=True, slots=True)
 class PendingExpandIsr:
-    """One replica is proposed; it counts for the high watermark at once."""
+    """An added replica is proposed; it counts for the high watermark at once."""
 
     isr: tuple[int, ...]
     new_in_sync_replica: int
@@ -65,7 +65,8 @@ class PendingExpandIsr:
 
 @dataclass(frozen=True, slots=True)
 class PendingShrinkIsr:
-    """Replicas are proposed to leave; they count for the high watermark until they have."""
+    """Removed replicas are proposed; they count for the high watermark until the change is
+    committed."""
 
     isr: tuple[int, ...]
     out_of_sync: tuple[int, ...]
@@ -98,9 +99,9 @@ def may_expand(
     leader_epoch_start_offset: int | None,
     rules: Rules,
 ) -> bool:
-    """Whether this replica is to be proposed (needsExpandIsr)."""
+    """Whether this replica should be proposed (needsExpandIsr)."""
     return (
-        # One change at a time: a second would have to name the version that the first will get.
+        # One change at a time: a second one would need the version that the first one will get.
         not state.is_inflight
         and replica.broker not in state.isr
         and is_follower_in_sync(
@@ -118,8 +119,8 @@ def out_of_sync_replicas(
     max_lag_ms: int,
     rules: Rules,
 ) -> tuple[int, ...]:
-    """Members of the ISR, without the leader, that are stuck or slow (getOutOfSyncReplicas);
-    nobody while a change is on its way."""
+    """Out-of-sync ISR members without the leader (getOutOfSyncReplicas); none while a change is
+    pending."""
     if state.is_inflight:
         return ()
     return tuple(
@@ -131,7 +132,7 @@ def out_of_sync_replicas(
 
 
 class Outcome(Enum):
-    """What a leader does with an answer."""
+    """What a leader does with a response."""
 
     COMMITTED = "committed"
     IGNORED = "ignored"
@@ -141,7 +142,7 @@ class Outcome(Enum):
 
 
 class AnswerResult(NamedTuple):
-    """A leader's state after an answer, the version that it knows, and what it did."""
+    """A leader's state after a response, its version, and what it did."""
 
     state: IsrState
     zk_version: int
@@ -155,7 +156,7 @@ DEFINITIVE = frozenset(
         Errors.INVALID_UPDATE_VERSION,
     }
 )
-"""Given up on: only a newer LeaderAndIsr ends the pending state."""
+"""Final errors: only a newer LeaderAndIsr ends the pending state."""
 
 NOT_ATTEMPTED = frozenset({Errors.OPERATION_NOT_ATTEMPTED, Errors.INELIGIBLE_REPLICA})
 
@@ -168,28 +169,28 @@ def take_answer(
     answer: LeaderAndIsr | Errors,
     guards: Container[Guard],
 ) -> AnswerResult:
-    """What an answer to `proposed` means to a leader in `state` (handleAlterIsrResponse). A state
-    that is no longer the proposed one was ended by something newer than the answer."""
+    """Apply the response to `proposed` (handleAlterIsrResponse). If the state is no longer the
+    proposed one, something newer than the response has replaced it."""
     if state != proposed:
         return AnswerResult(state, zk_version, Outcome.IGNORED)
     if isinstance(answer, Errors):
-        # Not attempted: nothing was written, and the ISR is what it was (3.3).
+        # Not attempted: nothing was written, and the ISR is unchanged (3.3).
         if answer in NOT_ATTEMPTED and BACK_IF_NOT_ATTEMPTED in guards:
             return AnswerResult(
                 CommittedIsr(proposed.isr, proposed.is_trie), zk_version, Outcome.ROLLED_BACK
             )
-        # Definitive: this leader's knowledge is old, and only a LeaderAndIsr can mend that. After
-        # any other error nobody knows whether it was written: the same proposal goes out again.
+        # Final: this leader's state is outdated, and only a LeaderAndIsr can update it. After any
+        # other error it is unknown whether the change was written: the same proposal is sent again.
         definitive = answer in DEFINITIVE or (
             answer is Errors.INVALID_REQUEST and BACK_IF_NOT_ATTEMPTED in guards
         )
         outcome = Outcome.STAYS_PENDING if definitive else Outcome.RESUBMITTED
         return AnswerResult(proposed, zk_version, outcome)
-    # An equal version: the write had been done before, and its first answer was lost.
+    # An equal version: the change had been written before, and its first response was lost.
     too_old = answer.zk_version < zk_version or (
         EQUAL_VERSION_IS_SUCCESS not in guards and answer.zk_version == zk_version
     )
-    # Another epoch: a LeaderAndIsr is on its way that says more than this answer.
+    # Another epoch: a LeaderAndIsr that supersedes this response is on its way.
     if answer.leader_epoch != leader_epoch or too_old:
         return AnswerResult(state, zk_version, Outcome.STAYS_PENDING)
     return AnswerResult(CommittedIsr(answer.isr), answer.zk_version, Outcome.COMMITTED)

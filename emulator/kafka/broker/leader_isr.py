@@ -1,9 +1,10 @@
-"""What a leader does about its ISR: who joins, who leaves, and what comes of it.
+"""A leader's ISR changes: which followers join, which leave, and the result of each change.
 
-Drives the rules in `replica` and the states in `isr_state`, each step under the lock that Kafka
-holds there; `isr_store` makes a change durable, inside the call or with an answer later. Knows no
-fetch, no request, no other partition. Source: cluster/Partition.scala@2.6.3 maybeExpandIsr,
-maybeShrinkIsr, @2.7.2 sendAlterIsrRequest, handleAlterIsrResponse; spec §3.3, §3.4, §7.1, §7.5.
+Applies the rules of `replica` and the states of `isr_state`, each step under the lock that Kafka
+holds there. `isr_store` makes a change durable, either within the call or with a later response.
+Knows no fetch, no request, no other partition. Source: cluster/Partition.scala@2.6.3
+maybeExpandIsr, maybeShrinkIsr, @2.7.2 sendAlterIsrRequest, handleAlterIsrResponse; spec §3.3, §3.4,
+§7.1, §7.5.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from zk.client.kafka_zk_client import Updated
 
 
 class LeaderIsr:
-    """The changes of one partition's ISR."""
+    """The ISR changes of one partition."""
 
     def __init__(
         self, context: BrokerContext, hosted: LeaderPartition, store: IsrStore, rules: Rules
@@ -56,11 +57,11 @@ class LeaderIsr:
         self._order = IsrOrder(context.profile, hosted.partition)
 
     def committed(self, isr: Sequence[int]) -> CommittedIsr:
-        """A new set, of a list that came in a request or an answer."""
+        """The state for an ISR from a request or a response: a new Set."""
         return CommittedIsr(*self._order.set_of(isr))
 
     def _proposed(self, proposed: PendingIsr) -> CommittedIsr:
-        """The set that Kafka makes of the present one."""
+        """The state after `proposed`: the Set that Kafka derives from the current one."""
         return CommittedIsr(*self._order.set_of(proposed.proposed, is_trie=proposed.is_trie))
 
     # -- joining -----------------------------------------------------------------------------------
@@ -68,17 +69,17 @@ class LeaderIsr:
     async def maybe_expand(self, replica: Replica) -> None:
         """Add a follower that has caught up (maybeExpandIsr)."""
         hosted = self._hosted
-        # Without the lock; what changes until the lock is had is seen below.
+        # Checked without the lock; the check under the lock below sees later changes.
         if hosted.isr_state.is_inflight:
             return
         if self._checks_under_read_lock:
-            # KAFKA-7538, 2.5: nearly every fetch from outside the ISR ends here, without waiting
-            # for a leader that writes to ZooKeeper under the write lock.
+            # KAFKA-7538, 2.5: nearly every fetch of a follower outside the ISR ends here, without
+            # waiting for a leader that writes to ZooKeeper under the write lock.
             await hosted.lock.pass_read()
             if not self._needs_expand(replica):
                 return
         async with hosted.writing():
-            # Between the two locks anything may have happened: the role, the ISR, the assignment.
+            # Between the two locks the role, the ISR or the assignment may have changed.
             if self._needs_expand(replica):
                 is_trie = hosted.isr_state.is_trie
                 await self._change(PendingExpandIsr(hosted.isr, replica.broker, is_trie))
@@ -88,7 +89,7 @@ class LeaderIsr:
         log = hosted.leader_log
         return (
             log is not None
-            # A later LeaderAndIsr may have replaced the object while we waited.
+            # A later LeaderAndIsr may have replaced the object during the wait.
             and hosted.remotes.get(replica.broker) is replica
             and may_expand(
                 hosted.isr_state,
@@ -112,15 +113,15 @@ class LeaderIsr:
                 return
         hw_incremented = False
         async with hosted.writing():
-            # The time is read again too: who has fetched while we waited stays.
+            # The clock is read again too: a follower that fetched during the wait stays.
             out_of_sync = self._out_of_sync_replicas()
             if out_of_sync:
                 is_trie = hosted.isr_state.is_trie
                 await self._change(PendingShrinkIsr(hosted.isr, out_of_sync, is_trie))
-                # Who left may have been the one that held the high watermark back; and if the ISR
-                # is down to the leader, no fetch will raise it.
+                # A removed member may have held back the high watermark; and if only the leader
+                # remains, no fetch will raise it.
                 hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
-        # Outside the lock: a produce that completes takes the read lock of its other partitions.
+        # Outside the lock: a completed produce takes the read lock of its other partitions.
         if hw_incremented:
             await hosted.complete_all_delayed()
 
@@ -130,7 +131,7 @@ class LeaderIsr:
         if log is None or hosted.isr_state.is_inflight:
             return ()
         if not self._rules.stay_at_log_end:
-            # The time of the last fetch decides alone: idle fetches have to report theirs first.
+            # Only the time of the last fetch counts: idle fetches have to report theirs first.
             hosted.wake()
         return out_of_sync_replicas(
             hosted.isr_state,
@@ -143,8 +144,8 @@ class LeaderIsr:
         )
 
     def _get_replica_or_error(self, broker: int) -> Replica:
-        """A member of the ISR may be no replica any more, while a reassignment shrinks: the run of
-        isr-expiration fails then (getReplicaOrException; KAFKA-9672)."""
+        """During a reassignment that removes replicas an ISR member may no longer be a replica. The
+        run of isr-expiration then fails (getReplicaOrException; KAFKA-9672)."""
         replica = self._hosted.remotes.get(broker)
         if replica is None:
             raise KafkaError(Errors.REPLICA_NOT_AVAILABLE, f"{self._hosted.partition} at {broker}")
@@ -153,7 +154,7 @@ class LeaderIsr:
     # -- the change --------------------------------------------------------------------------------
 
     async def _change(self, proposed: PendingIsr) -> None:
-        """The leader has decided; the write lock is held."""
+        """Make the change durable; the write lock is held."""
         hosted, now_ms = self._hosted, self._context.now_ms()
         log = hosted.leader_log
         assert log is not None and hosted.lock.write_owner is self._context.kernel.current
@@ -176,19 +177,19 @@ class LeaderIsr:
         if not isinstance(self._store, ZkIsrStore):
             await self._propose(proposed, self._store)
             return
-        # expandIsrWithZk, shrinkIsrWithZk: the write lock is held across the call to ZooKeeper, so
-        # that fetches and appends of this partition wait as long as ZooKeeper takes.
+        # expandIsrWithZk, shrinkIsrWithZk hold the write lock during the call: fetches and appends
+        # of this partition wait as long as ZooKeeper takes.
         result = await self._store.update(
             hosted.partition, self._leader_and_isr(proposed), hosted.controller_epoch
         )
         if isinstance(result, Updated):
-            # Only now: until ZooKeeper has it, who is to leave is waited for, and who is to join is
-            # not counted (H14: a leader must not drop a member from memory before that).
+            # Only now. Until ZooKeeper has the change, a removed member is still waited for, and an
+            # added one is not counted (H14: a leader must not drop a member from memory earlier).
             hosted.isr_state, hosted.zk_version = self._proposed(proposed), result.zk_version
             self._emit_updated(proposed)
         else:
-            # The version is not read again: until the next LeaderAndIsr every change of this leader
-            # is rejected (KAFKA-2729).
+            # The version is not read again: every change by this leader is rejected until the next
+            # LeaderAndIsr (KAFKA-2729).
             self._context.emit(
                 events.IsrUpdateRejected, hosted.partition, proposed.change, hosted.zk_version
             )
@@ -216,12 +217,12 @@ class LeaderIsr:
     # -- the answer that comes later ---------------------------------------------------------------
 
     async def _propose(self, proposed: PendingIsr, manager: AlterIsrManager) -> None:
-        """Submit, and be pending from now on (sendAlterIsrRequest)."""
+        """Submit the proposal; the state is pending from then on (sendAlterIsrRequest)."""
         context, hosted = self._context, self._hosted
         await context.kernel.checkpoint("propose_isr")
         member_epochs: tuple[int, ...] = ()
         if MEMBER_EPOCHS in context.guards:
-            # Those that the members' last fetches came with (KIP-903).
+            # The broker epochs of the members' last fetches (KIP-903).
             epochs = {**context.follower_epochs, context.broker: context.broker_epoch}
             member_epochs = tuple(epochs.get(b, -1) for b in self._proposed(proposed).isr)
         item = AlterIsrItem(
@@ -232,15 +233,15 @@ class LeaderIsr:
             member_epochs,
         )
         if not manager.enqueue(item):
-            # The manager still has another item of this partition.
+            # The manager still has an earlier item of this partition.
             error = Errors.OPERATION_NOT_ATTEMPTED
             if KEEP_IN_FLIGHT in context.guards:
-                # The next fetch or the next run of isr-expiration proposes it once more.
+                # The next fetch, or the next run of isr-expiration, proposes it again.
                 hosted.isr_state = CommittedIsr(proposed.isr, proposed.is_trie)
                 self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
                 return
-            # Kafka throws: the request or the run of isr-expiration that proposed fails with it,
-            # and from a callback the partition stays pending for ever (KAFKA-14010).
+            # Kafka raises an exception, which fails the request or the run of isr-expiration. In a
+            # callback it leaves the partition pending forever (KAFKA-14010).
             self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
             raise IllegalState(f"an AlterIsr of {hosted.partition} is enqueued already")
         hosted.isr_state = proposed
@@ -252,7 +253,7 @@ class LeaderIsr:
             hosted.zk_version,
             type(proposed).__name__,
         )
-        # Only now: ZkIsrManager calls back before it returns, and must find the state pending.
+        # Only now: ZkIsrManager calls back before it returns and must find the state pending.
         await manager.propagate(item)
 
     async def _handle_alter_isr_response(
@@ -260,8 +261,8 @@ class LeaderIsr:
     ) -> None:
         hosted, guards = self._hosted, self._context.guards
         hw_incremented = False
-        # While the answer was on its way, and while this waits for the lock, a LeaderAndIsr may
-        # have ended the proposal: `take_answer` compares the state with the proposed one.
+        # A LeaderAndIsr may have replaced the proposal before this response arrived, or during the
+        # wait for the lock: `take_answer` compares the state with the proposed one.
         async with hosted.writing():
             result = take_answer(
                 hosted.isr_state, proposed, hosted.leader_epoch, hosted.zk_version, answer, guards
@@ -272,8 +273,8 @@ class LeaderIsr:
                 hosted.isr_state = self.committed(hosted.isr)
                 self._emit_updated(proposed)
                 if HW_AFTER_ALTER_ISR in guards:
-                    # A committed shrink frees the high watermark; without this acks=all waits for
-                    # the next append or fetch (H18).
+                    # A committed shrink may raise the high watermark. Without this check acks=all
+                    # waits for the next append or fetch (H18).
                     hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
             else:
                 self._emit_failed(proposed, answer, result.outcome)

@@ -1,7 +1,7 @@
-"""Reads of one Fetch from the local logs, and what leaders learn of the follower that asks.
+"""The local reads of one Fetch, and the update of the follower's state.
 
-Owns the order (all partitions are read first, then the follower's state is recorded), the limit in
-bytes, and the leaders' throttle. Knows no purgatory and no answer that waits. Source:
+Owns the order (all partitions are read, then the follower's state is recorded), the byte limit, and
+the leader's throttle. Knows no purgatory and no waiting requests. Source:
 server/ReplicaManager.scala@2.6.3 readFromLocalLog, updateFollowerFetchState, shouldLeaderThrottle;
 spec §4.6.
 """
@@ -32,18 +32,18 @@ FetchedPartitions = tuple[FetchedPartition, ...]
 
 @dataclass(slots=True)
 class ReadResults:
-    """What the partitions of one fetch had, in its order: the leaders' LEOs are those before the
-    read."""
+    """The results of one fetch, in its order; the leaders' LEOs are those before the read."""
 
     fetches: list[FetchPartition] = field(default_factory=list)
     answers: list[FetchedPartition] = field(default_factory=list)
     leader_leos: list[int] = field(default_factory=list)
     readable: int = 0
-    """Bytes that there are to read."""
+    """The number of readable bytes."""
     has_error: bool = False
     has_diverging_epoch: bool = False
     has_newer_hw: bool = False
-    """A high watermark that the follower has not been sent, and does not wait for (2.4, 2.5)."""
+    """A high watermark that the follower does not have yet; in 2.4 and 2.5 the response does not
+    wait."""
 
     def add(self, fetch: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
         self.fetches.append(fetch)
@@ -52,7 +52,7 @@ class ReadResults:
 
 
 class LocalReads:
-    """All that one broker reads for others."""
+    """Reads from one broker's logs."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class LocalReads:
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
     async def read(self, follower: int, context: FetchContext, max_bytes: int) -> ReadResults:
-        """Every partition of the fetch, in turn."""
+        """Read every partition of the fetch, in order."""
         reads, left, at_least_one = ReadResults(), max_bytes, True
         for fetch in context.in_turn():
             hosted = self._partitions.get(fetch.partition)
             if hosted is not None:
                 if not hosted.lock.readable:
                     await hosted.lock.pass_read()
-                # Most fetches find nothing; they are answered without any of what follows.
+                # Most fetches find nothing, and skip the steps below.
                 at_end = hosted.read_at_end(fetch)
                 if at_end is not None:
                     reads.add(fetch, at_end, fetch.fetch_offset)
@@ -85,7 +85,7 @@ class LocalReads:
             )
             reads.add(fetch, answer, leader_leo)
             if used:
-                # KIP-74: only the first partition that has records may exceed the limits.
+                # KIP-74: only the first partition with records may exceed the limits.
                 at_least_one, left = False, max(0, left - used)
                 reads.readable += used
             reads.has_error = reads.has_error or answer.error is not Errors.NONE
@@ -101,7 +101,8 @@ class LocalReads:
         *,
         at_least_one: bool,
     ) -> tuple[FetchedPartition, int, int]:
-        """(answer, leader's LEO before the read, bytes of the limit used). In a read section."""
+        """(response, leader's LEO before the read, used bytes of the limit). Called in a read
+        section."""
         if hosted is None:
             error = self._error_of_unhosted(fetch.partition)
             return FetchedPartition(fetch.partition, error, -1, -1, ()), -1, 0
@@ -116,8 +117,8 @@ class LocalReads:
         )
         if isinstance(info, Errors):
             return FetchedPartition(fetch.partition, info, -1, -1, ()), -1, 0
-        # Left out of the answer, as if there were nothing: the follower asks again, and its state
-        # is recorded as that of any other fetch (shouldLeaderThrottle).
+        # Throttled: the response has no records, the follower fetches again, and its state is
+        # recorded as for any other fetch (shouldLeaderThrottle).
         batches = info.batches
         if batches and self.should_throttle(hosted, follower):
             batches = ()
@@ -126,8 +127,8 @@ class LocalReads:
             for batch in batches:
                 used += batch.size
             if batches[-1].next_offset < info.log_end_offset:
-                # Kafka reads up to the limit and cuts a batch in two; the batch that did not fit
-                # has used up what was left.
+                # Kafka reads up to the limit and splits a batch; the batch that did not fit has
+                # used up the remaining limit.
                 used = max(used, limit)
         answer = FetchedPartition(
             fetch.partition,
@@ -142,11 +143,11 @@ class LocalReads:
     async def update_follower_fetch_state(
         self, follower: int, context: FetchContext, reads: ReadResults
     ) -> None:
-        """Record where the follower is; one that is none of the assigned replicas gets no records
+        """Record the follower's state; a broker without an assigned replica gets no records
         (KAFKA-5758)."""
         now_ms, answers = self._context.now_ms(), reads.answers
         if context.session is not None:
-            # For all idle fetches of the session at once.
+            # One time for all idle fetches of the session.
             context.session.fetched_ms = now_ms
         for i, fetch in enumerate(reads.fetches):
             answer, hosted = answers[i], self._partitions.get(fetch.partition)
@@ -157,7 +158,7 @@ class LocalReads:
                 continue
             if answer.diverging_epoch is not None and not self._counts_diverging:
                 continue
-            # 2.4 and 2.5: the first answer that carries this high watermark goes out at once.
+            # 2.4 and 2.5: the first response with a new high watermark is sent at once.
             if self._answers_for_hw and hosted is not None:
                 reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             leader_leo = reads.leader_leos[i]
@@ -167,27 +168,26 @@ class LocalReads:
             if hosted is None or not await hosted.update_follower_fetch_state(
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):
-                # A broker that is none of the replicas: its fetch is answered, and nothing
-                # recorded.
+                # The broker has no replica: its fetch gets a response, and nothing is recorded.
                 answers[i] = msgspec.structs.replace(answer, batches=())
 
     def idle(self, follower: int, without_records: Iterable[CachedPartition]) -> None:
-        """Stop reading partitions of which a follower's next fetch would change nothing but its
-        time, until they change."""
+        """Stop reading partitions whose next fetch by this follower would change only its time,
+        until they change."""
         for cached in without_records:
             hosted = self._partitions.get(cached.partition)
             if hosted is not None and not self.must_send_hw(hosted, follower):
                 hosted.idle_fetches.idle(follower, cached)
 
     def must_send_hw(self, hosted: Partition, follower: int) -> bool:
-        """The high watermark has moved, and the follower does not wait for that (2.4 and 2.5)."""
+        """The follower does not have the latest high watermark, and the response must not wait (2.4
+        and 2.5)."""
         return self._answers_for_hw and hosted.has_newer_hw_for(follower)
 
     # -- the throttle ------------------------------------------------------------------------------
 
     def should_throttle(self, hosted: Partition, follower: int) -> bool:
-        """Throttled replicas that are out of sync may be left out; those in sync never
-        (KAFKA-4313)."""
+        """Out-of-sync throttled replicas may be left out; in-sync ones never (KAFKA-4313)."""
         return (
             self._quota.throttles
             and follower >= 0
@@ -197,7 +197,7 @@ class LocalReads:
         )
 
     def record_sent(self, answers: Iterable[FetchedPartition]) -> None:
-        """Bytes of throttled replicas that leave this broker."""
+        """Count the bytes of throttled replicas that this broker sends."""
         if not self._quota.throttles:
             return
         size = sum(a.size for a in answers if self._quota.is_throttled(a.partition))

@@ -1,6 +1,6 @@
-"""What a broker does when a write to a log directory fails.
+"""The broker's reaction to a failed write to a log directory.
 
-Owns the handler thread and the order of its steps. Partitions go offline; the directory is dropped,
+Owns the handler thread and the order of its steps: partitions go offline; the directory is dropped,
 which halts the broker if it was the last one; the controller is notified. Sources:
 server/ReplicaManager.scala@2.6.3 LogDirFailureHandler, handleLogDirFailure,
 log/LogManager.scala@2.6.3 handleLogDirFailure; spec §1.8.
@@ -29,8 +29,8 @@ async def handle_log_dir_failures(
     while True:
         directory = await logs.failures.take()
         try:
-            # Before the controller knows: its LeaderAndIsr for another replica then finds these
-            # partitions offline here, not served.
+            # Before the controller is notified: its next LeaderAndIsr must find these partitions
+            # offline.
             removed = await replicas.take_offline(directory)
             context.emit(events.LogDirFailed, directory.number, removed)
             if logs.handle_log_dir_failure(directory):

@@ -1,8 +1,8 @@
-"""The broker's logs: created with the topic's configuration, slow where the disk is, checkpointed
-every 5 s, gone where a directory fails.
+"""The broker's logs: created with the topic's configuration, checkpointed every 5 s, offline when
+their directory fails.
 
-Owns which directories this process still serves. What outlives the process is in `log_dirs.Disk`.
-Sources: log/LogManager.scala@2.6.3, server/LogDirFailureChannel.scala@2.6.3,
+Owns the directories that this process still serves. `log_dirs.Disk` has the state that survives the
+process. Sources: log/LogManager.scala@2.6.3, server/LogDirFailureChannel.scala@2.6.3,
 server/ReplicaManager.scala@2.6.3 checkpointHighWatermarks.
 """
 
@@ -26,7 +26,7 @@ from zk.client.kafka_zk_client import KafkaZkClient
 
 
 class LogManager:
-    """Logs by partition, and the topics' configuration as far as replication obeys it."""
+    """Logs by partition, and the topic configurations that affect replication."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class LogManager:
         self._context, self._zk_client, self._disk = context, zk_client, disk
         self._topic_configs: dict[str, dict[str, str]] = {}
         self._open: dict[TopicPartition, tuple[OffsetLog, LogDirectory]] = {}
-        # Failed when the process starts: it serves the others, and reports nothing of these.
+        # Directories that had failed before the start: this process does not serve or report them.
         self._offline = {d.number: None for d in disk.directories if d.failed}
         self.failures: Queue[LogDirectory] = Queue(context.kernel)
         self._reported: dict[int, None] = dict(self._offline)
@@ -51,12 +51,13 @@ class LogManager:
 
     @property
     def live_directories(self) -> list[LogDirectory]:
-        """Those that this process serves; one that was repaired is served by the next process."""
+        """The directories that this process serves; a repaired one is served by the next
+        process."""
         return [d for d in self._disk.directories if d.number not in self._offline]
 
     def check(self, directory: LogDirectory) -> None:
-        """A write to a directory that failed is noted once (LogDirFailureChannel) and is an
-        error; up to 0.11 it is the end of the broker."""
+        """Reject a write to a failed directory, and report the first one (LogDirFailureChannel). Up
+        to 0.11 the broker halts."""
         if not directory.failed:
             return
         self._report(directory)
@@ -70,7 +71,7 @@ class LogManager:
             self.failures.put(directory)
 
     def handle_log_dir_failure(self, directory: LogDirectory) -> bool:
-        """Its logs are forgotten; False when no directory is left, which halts the broker."""
+        """Close the directory's logs; False if no directory is left: the broker then halts."""
         self._offline[directory.number] = None
         self._open = {p: entry for p, entry in self._open.items() if entry[1] is not directory}
         return bool(self.live_directories)
@@ -80,21 +81,21 @@ class LogManager:
     async def get_or_create(
         self, partition: TopicPartition, *, is_new: bool
     ) -> tuple[OffsetLog, LogDirectory]:
-        """Open a log, or make it; reads the topic's configuration from ZooKeeper as Kafka does for
-        each new log, and takes the high watermark of the last checkpoint."""
+        """Open or create a log. Reads the topic's configuration from ZooKeeper, as Kafka does for
+        each new log, and sets the high watermark from the last checkpoint."""
         opened = self._open.get(partition)
         if opened is not None:
             return opened
-        # With the caller's locks held, leaderIsrUpdateLock and replicaStateChangeLock among them: a
-        # ZooKeeper that does not answer stops the whole LeaderAndIsr here.
+        # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
+        # respond, the whole LeaderAndIsr stops here.
         self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
             "topics", partition.topic
         )
         live = self.live_directories
         directory = next((d for d in live if partition in d.logs), None)
         if directory is None:
-            # It may be on the directory that is offline: to begin an empty log elsewhere would lose
-            # what is there (KIP-112). A partition that is new cannot be there yet.
+            # The log may be on the offline directory: an empty log elsewhere would lose its records
+            # (KIP-112). A new partition cannot be there yet.
             if not is_new and self._offline:
                 raise KafkaError(Errors.KAFKA_STORAGE_ERROR)
             # nextLogDir: the directory with the fewest logs.
@@ -103,47 +104,46 @@ class LogManager:
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
         log = directory.open_log(partition)
-        # 0 where no checkpoint has it: the high watermark then rises from there, as the leader says
-        # or the followers fetch.
+        # 0 without a checkpoint entry: it then rises with the leader's responses or the followers'
+        # fetches.
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
         log.record_batches = self._context.profile.record_batches
         log.epochs.is_monotonic = EPOCH_START_RECORDED in self._context.guards
         log.drops_epochs_at_end = EPOCHS_DROPPED_AT_LOG_END in self._context.guards
-        # An epoch without a record does not outlive the process (Log.scala@2.6.3, its constructor).
+        # An epoch without a record does not survive the process (Log.scala@2.6.3, its constructor).
         log.epochs.truncate_from_end(log.log_end_offset)
         self._open[partition] = log, directory
         return log, directory
 
     @property
     def slow(self) -> bool:
-        """Whether the disk takes its time."""
+        """Whether appends take time."""
         return self._disk.ms_per_append > 0
 
     async def append_delay(self) -> None:
-        """What one append costs on a slow disk."""
+        """Block for the duration of one append on a slow disk."""
         await self._context.kernel.sleep(self._disk.ms_per_append * 1000)
 
     def checkpoint_high_watermarks(self) -> None:
-        """replication-offset-checkpoint, one file per directory, rewritten whole: a restart after a
-        crash reads it. Partitions that are not hosted yet are not in it.
-        """
+        """Rewrite replication-offset-checkpoint, one file per directory; a restart after a crash
+        reads it. Partitions that are not hosted yet are missing in it."""
         for directory in self.live_directories:
             marks = {
                 p: log.high_watermark for p, (log, at) in self._open.items() if at is directory
             }
-            # An empty file would forget what the last process wrote of logs that are not open yet.
+            # An empty file would lose the previous process's entries of logs that are not open yet.
             if not marks:
                 continue
-            # A broker that appends nothing notices the failed directory here.
+            # A broker without appends notices a failed directory here.
             if directory.failed:
                 self._report(directory)
             else:
                 directory.checkpoint(marks)
 
     def shutdown(self) -> None:
-        """An orderly end flushes every log; one that cannot be does not keep the others from it
+        """An orderly end flushes every log; a failed flush does not prevent the others
         (LogManager.scala@2.6.3 shutdown)."""
         for log, directory in self._open.values():
             if not directory.failed:
@@ -151,7 +151,7 @@ class LogManager:
                     log.flush()
 
     def delete(self, partition: TopicPartition) -> None:
-        """The log and its checkpointed high watermark go."""
+        """Delete the log and its checkpointed high watermark."""
         self._open.pop(partition, None)
         for directory in self.live_directories:
             directory.remove_log(partition)
@@ -159,14 +159,14 @@ class LogManager:
     # -- configuration -----------------------------------------------------------------------------
 
     def set_topic_config(self, topic: str, config: dict[str, str]) -> None:
-        """A dynamic change of a topic's configuration arrived."""
+        """Apply a dynamic change of a topic's configuration."""
         self._topic_configs[topic] = config
         for partition, (log, _) in self._open.items():
             if partition.topic == topic:
                 log.flush_interval_messages = self._flush_interval(topic)
 
     def topic_config(self, topic: str, key: str) -> str | None:
-        """A topic's override."""
+        """A topic's override of a setting."""
         return self._topic_configs.get(topic, {}).get(key)
 
     def _flush_interval(self, topic: str) -> int:
@@ -175,6 +175,6 @@ class LogManager:
         return int(override) if override is not None else default
 
     def min_insync_replicas(self, topic: str) -> int:
-        """The topic's setting, else the broker's."""
+        """The topic's setting, or the broker's."""
         override = self.topic_config(topic, "min.insync.replicas")
         return int(override) if override is not None else self._context.config.min_insync_replicas

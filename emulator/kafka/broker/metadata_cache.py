@@ -1,9 +1,9 @@
-"""What this broker tells clients: partitions and live brokers as the controller last sent them.
+"""The metadata that this broker returns to clients: partitions and live brokers as the controller
+last sent them.
 
-Changed in one piece, under a lock for writing (Kafka copies and replaces a snapshot, which comes to
-the same where nothing runs in between); answers are kept until then. The newest accepted
-request wins, without comparing epochs or versions.
-Source: server/MetadataCache.scala@2.6.3; spec §4.5.
+An update is applied as a whole under a write lock. (Kafka replaces a snapshot; both are the same if
+nothing runs in between.) Responses are cached until the next update. The last accepted request
+wins; epochs and versions are not compared. Source: server/MetadataCache.scala@2.6.3; spec §4.5.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from emulator.trace.values import PartitionState, TopicPartition
 
 LEADER_DURING_DELETE = -2
 ANSWERS_KEPT = 1000
-"""Clients ask for few sets of topics; one that asks for ever new ones does not fill the memory."""
+"""Clients use few sets of topics; this limits the memory for a client that always sends new
+ones."""
 
 
 class MetadataCache:
@@ -32,13 +33,12 @@ class MetadataCache:
         self.controller_id: int | None = None
 
     async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
-        """Merge partitions, replace live brokers and controller; returns the partitions that were
-        removed."""
+        """Merge partitions, replace live brokers and controller; returns the removed partitions."""
         async with self._lock.write:
             self.controller_id = request.controller_id if request.controller_id >= 0 else None
             self._brokers = {b.broker: b for b in request.live_brokers}
             removed: list[TopicPartition] = []
-            # A request without partitions keeps them all: only the brokers are replaced.
+            # A request without partitions replaces only the brokers.
             if request.states:
                 self._by_topics.clear()
             for state in request.states:
@@ -59,11 +59,11 @@ class MetadataCache:
             return tuple(removed)
 
     def alive_broker(self, broker: int) -> LiveBroker | None:
-        """Where to reach a broker, if the cache has it alive."""
+        """The endpoint of a broker, if the cache lists it as live."""
         return self._brokers.get(broker)
 
     def alive_brokers(self) -> list[int]:
-        """Ids of the brokers that the cache has alive, ascending."""
+        """Ids of the live brokers in the cache, ascending."""
         return sorted(self._brokers)
 
     def partitions(self) -> tuple[TopicPartition, ...]:
@@ -78,8 +78,8 @@ class MetadataCache:
         return {p.topic for p in self._partitions}
 
     def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
-        """The answer to a Metadata request: leader and ISR as this cache has them, stale or not."""
-        # Clients ask for the same topics again and again; between two updates the answer is one.
+        """The response to a Metadata request: leader and ISR as cached, even if outdated."""
+        # Clients repeat the same topics; between two updates the result is the same.
         partitions = self._by_topics.get(topics)
         if partitions is None:
             names = frozenset(topics)

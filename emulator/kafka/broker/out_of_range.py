@@ -1,9 +1,10 @@
-"""What becomes of a follower's log that ends, or begins, elsewhere than its leader's.
+"""The handling of OFFSET_OUT_OF_RANGE: a follower's log ends before the leader's start, or after
+its end.
 
-Owns where the next fetch starts once a leader has said that the last one was out of range, and
-whether the log may be cut for that: in Kafka 0.8.2 to 2.0.0 a broker rather ends itself than lose
-what it has where unclean elections are forbidden. Knows no thread and no connection. Source:
-server/ReplicaFetcherThread.scala@0.8.2.2, @1.0.2 handleOffsetOutOfRange, spec §5.5.
+Owns the next fetch offset, and whether the log may be truncated for it: from 0.8.2 to 2.0.0, where
+unclean elections are forbidden, a broker halts rather than lose records. Knows no thread and no
+connection. Source: server/ReplicaFetcherThread.scala@0.8.2.2, @1.0.2 handleOffsetOutOfRange, spec
+§5.5.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from zk.client.kafka_zk_client import KafkaZkClient
 
 
 class NextFetch(NamedTuple):
-    """Where the next fetch starts, and how far that is behind the leader's log end."""
+    """The next fetch offset, and its lag behind the leader's log end."""
 
     offset: int
     lag: int
 
 
 class ListOffset(Protocol):
-    """Asks the leader where its log begins, or ends."""
+    """Gets the leader's log start or log end."""
 
     def __call__(self, *, earliest: bool) -> Awaitable[int]: ...
 
 
 class OutOfRange:
-    """One broker's answer to OFFSET_OUT_OF_RANGE."""
+    """One broker's handling of OFFSET_OUT_OF_RANGE."""
 
     def __init__(
         self, context: BrokerContext, zk_client: KafkaZkClient, halt: Callable[[str], None]
@@ -43,25 +44,27 @@ class OutOfRange:
         self._keeps = LOG_IN_RANGE_KEPT in context.guards
 
     async def next_fetch(self, hosted: Partition, list_offset: ListOffset) -> NextFetch:
-        """The log is made to fit the leader's (fetchOffsetAndTruncate)."""
+        """Adjust the log to the leader's (fetchOffsetAndTruncate)."""
         log = hosted.log
         assert log is not None
         end = await list_offset(earliest=False)
         if end < log.log_end_offset:
-            # The leader has less: an unclean election has lost records that this log still has.
+            # The leader's log is shorter: an unclean election has lost records that this log still
+            # has.
             if OUT_OF_RANGE_NOT_FATAL not in self._context.guards:
-                # Read from ZooKeeper each time: what this broker knows of the topic may be old.
+                # Read from ZooKeeper each time: this broker's copy of the topic's configuration may
+                # be old.
                 config = await self._zk_client.get_entity_configs("topics", hosted.partition.topic)
                 default = self._context.config.unclean_leader_election_enable
                 if not unclean_election(config, default=default):
                     self._halt(
                         f"{hosted.partition}: truncation to the leader's {end} is not allowed"
                     )
-                    # The process is gone: this thread goes no further.
+                    # The process has ended: this thread must not continue.
                     await Promise[None](self._context.kernel).wait()
             hosted.truncate_to(end)
             return NextFetch(end, 0)
-        # The leader has deleted what came next: the log cannot be continued without a gap.
+        # The leader has deleted the next records: the log would have a gap.
         start = await list_offset(earliest=True)
         if start > log.log_end_offset or not self._keeps:
             hosted.truncate_fully_and_start_at(start)

@@ -1,9 +1,8 @@
-"""One partition at one broker: role, ISR, log, and what a leader does with fetches and appends.
+"""One partition at one broker: role, ISR, log, and a leader's handling of fetches and appends.
 
-Owns `leaderIsrUpdateLock` and everything that it guards. The rules are in `replica`, changes of the
-ISR in `leader_isr`; this file says in which order and under which lock they are applied. Knows no
-request, no fetcher, no controller.
-Source: cluster/Partition.scala@2.6.3; spec §3.
+Owns `leaderIsrUpdateLock` and everything that it guards. The rules are in `replica`, ISR changes in
+`leader_isr`; this module defines the order and the locks under which they are applied. Knows no
+request, no fetcher, no controller. Source: cluster/Partition.scala@2.6.3; spec §3.
 """
 
 from __future__ import annotations
@@ -83,14 +82,13 @@ class Partition:
         return self.log if self.leader_replica_id == self._context.broker else None
 
     def wake(self) -> None:
-        """Something is about to change: idle fetches are read again."""
+        """A change follows: idle fetches are read again."""
         self.idle_fetches.wake()
 
     def writing(self) -> WriteSection:
-        """`async with` the write lock. Idle fetches wake before the wait for it, because the
-        current owner of the lock may look at them.
-        """
-        # After replicaStateChangeLock, before the monitor of isrChangeSet: the order everywhere.
+        """`async with` the write lock. Idle fetches wake before the wait for it, because the lock's
+        current owner may read them."""
+        # Lock order: replicaStateChangeLock, this lock, the monitor of isrChangeSet.
         self.idle_fetches.wake()
         self._delayed.about_to_change(self.partition)
         return self.lock.write
@@ -98,34 +96,32 @@ class Partition:
     # -- roles -------------------------------------------------------------------------------------
 
     async def make_leader(self, state: PartitionState) -> bool:
-        """Become leader, or take over a new epoch as the leader that it already is; True iff newly
-        leader."""
+        """Become leader, or apply a new epoch as the current leader; True only for a new leader."""
         context = self._context
         async with self.writing():
-            # Goes into the znode with each change of the ISR: that of the controller which decided,
-            # not of the newest that this broker has heard of (spec §1.6).
+            # Written to the znode with each ISR change: the epoch of the controller that sent this
+            # state, not the newest that the broker knows (spec §1.6).
             self.controller_epoch = state.controller_epoch
             isr_size_before = len(self.isr) if self.is_leader else 0
             self._update_assignment_and_isr(state, state.isr)
             log = await self._create_log_if_not_exists(is_new=state.is_new)
-            # An exception of the log, above or below, leaves the assignment changed and the role
-            # as it was: Kafka assigns in this order too.
-            # Each makeLeader sets it, also that of a leader whose epoch moves (spec §3.1).
+            # An exception of the log leaves the assignment changed and the role unchanged: Kafka
+            # assigns in this order too.
             self.leader_epoch_start_offset = log.log_end_offset
             self.leader_epoch = state.leader_epoch
             self.zk_version = state.zk_version
             self._check_writable()
             if EPOCH_START_RECORDED in context.guards:
-                # Now, not with the first record: followers may ask before there is one
+                # Recorded now and not with the first record, because followers may query it earlier
                 # (KAFKA-7415).
                 log.epochs.assign(state.leader_epoch, log.log_end_offset)
-            # False for a leader whose epoch the controller has raised: it keeps what it knows of
-            # its followers, and the high watermark goes on.
+            # False for a leader whose epoch the controller has raised: it keeps its followers'
+            # state and its high watermark.
             is_new_leader = not self.is_leader
             now_ms = context.now_ms()
             for replica in self.remotes.values():
                 if self._rules.caught_up_time_reset:
-                    # Members get a whole lag time to show up; the others none.
+                    # ISR members get a full lag time to fetch; other followers get none.
                     caught_up_ms = now_ms if replica.broker in self.isr else 0
                     replica.reset_last_caught_up_time(log.log_end_offset, now_ms, caught_up_ms)
                 elif self._rules.lag_messages_max is not None:
@@ -133,8 +129,8 @@ class Partition:
             if is_new_leader:
                 self.leader_replica_id = context.broker
                 for replica in self.remotes.values():
-                    # All at -1: the high watermark cannot move until every ISR member has fetched
-                    # (spec §3.5).
+                    # All log ends are -1: the high watermark cannot rise until every ISR member has
+                    # fetched (spec §3.5).
                     replica.forget_offsets()
             context.emit(
                 events.BecomesLeader,
@@ -145,22 +141,22 @@ class Partition:
             )
             if CONTROLLERS_SHRINKS_COUNT in context.guards and len(state.isr) < isr_size_before:
                 context.emit(events.ControllerShrinkCounted, self.partition, state.isr)
-            # If the ISR is this broker alone, no fetch would raise it.
+            # If the ISR is only this broker, no fetch will raise the high watermark.
             hw_incremented = self.maybe_increment_leader_hw(context.now_ms())
-        # Outside the lock: completing an operation takes the locks of other partitions.
+        # Outside the lock: a completed operation takes the locks of other partitions.
         if hw_incremented:
             await self._delayed.check_and_complete_all(self.partition)
         return is_new_leader
 
     async def make_follower(self, state: PartitionState) -> bool:
-        """Become follower of `state.leader`; True when leader or epoch changed, and fetchers must
-        be rebuilt."""
+        """Become follower of `state.leader`; True if leader or epoch changed and the fetcher must
+        be restarted."""
         async with self.writing():
             old_leader_epoch = self.leader_epoch
             self.controller_epoch = state.controller_epoch
-            # On a follower the ISR is always empty: only a leader knows it (spec §3.1).
+            # A follower's ISR is always empty: only the leader knows the ISR (spec §3.1).
             self._update_assignment_and_isr(state, ())
-            # May read the topic's configuration from ZooKeeper, with the write lock held.
+            # May read the topic's configuration from ZooKeeper with the write lock held.
             log = await self._create_log_if_not_exists(is_new=state.is_new)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = None
@@ -173,8 +169,8 @@ class Partition:
                 log.log_end_offset,
                 log.high_watermark,
             )
-            # The same leader in a later epoch: the follower may have missed another's term between
-            # the two, and what it has of the leader's log may have been truncated there meanwhile.
+            # The same leader with a later epoch: another broker may have led in between, and the
+            # leader may have truncated records that this follower has.
             if self.leader_replica_id == state.leader and (
                 self.leader_epoch == old_leader_epoch
                 or TRUNCATION_AFTER_MISSED_EPOCHS not in self._context.guards
@@ -184,23 +180,23 @@ class Partition:
             return True
 
     def _update_assignment_and_isr(self, state: PartitionState, isr: tuple[int, ...]) -> None:
-        """New replicas are added before old ones go."""
+        """Update the assignment; new replicas are added before removed ones are dropped."""
         followers = [b for b in state.replicas if b != self._context.broker]
         for broker in followers:
             if broker not in self.remotes:
                 replica = self.remotes[broker] = Replica(broker)
                 if not self._rules.caught_up_time_reset:
-                    # Before KAFKA-4485 a follower counts as caught up when its object is made.
+                    # Before KAFKA-4485 a follower counts as caught up when its object is created.
                     replica.last_caught_up_time_ms = self._context.now_ms()
         if ONLY_THE_ASSIGNED_JOIN in self._context.guards:
-            # Without a Replica object a broker can neither be recorded nor join (KAFKA-5758).
+            # Without a Replica object a follower's fetches are not recorded, and it cannot join the
+            # ISR (KAFKA-5758).
             for broker in [b for b in self.remotes if b not in followers]:
                 del self.remotes[broker]
         self.replicas, self.isr_state = state.replicas, self.leader_isr.committed(isr)
-        # The leader's own write is over when it gives its lock up: nothing of it can be pending
-        # here.
+        # A leader's own write ends before the lock is released, so none can be pending here.
         if not isinstance(self._store, ZkIsrStore):
-            # The controller's word ends what was proposed and not answered (spec §7.5).
+            # The controller's state ends a proposal without a response (spec §7.5).
             self._store.clear_pending(self.partition)
         self.adding_replicas, self.removing_replicas = (
             state.adding_replicas,
@@ -208,8 +204,9 @@ class Partition:
         )
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
-        """Only the log: the leader is not known to be alive (KAFKA-1647)."""
-        # Epoch and leader stay: the next LeaderAndIsr with the same epoch is still obeyed.
+        """Create only the log: the leader is not known to be live (KAFKA-1647)."""
+        # Epoch and leader stay unchanged: the next LeaderAndIsr with the same epoch is still
+        # accepted.
         async with self.writing():
             await self._create_log_if_not_exists(is_new=is_new)
 
@@ -219,14 +216,14 @@ class Partition:
         return self.log
 
     def _check_writable(self) -> None:
-        """KafkaError(KAFKA_STORAGE_ERROR) if the log's directory has failed."""
+        """Raise KafkaError(KAFKA_STORAGE_ERROR) if the log's directory has failed."""
         if self.directory is not None and self.directory.failed:
             self._logs.check(self.directory)
 
     async def delete(self) -> None:
-        """The topic goes: nothing of the partition is left (delete)."""
+        """The topic is deleted: clear all state."""
         async with self.writing():
-            # A thread that waits for the lock with this object in hand sees no leader and no log.
+            # A thread that waits for the lock with this object will find no leader and no log.
             self.remotes.clear()
             self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
             self.leader_replica_id = self.leader_epoch_start_offset = None
@@ -234,9 +231,10 @@ class Partition:
     # -- a follower's fetch ------------------------------------------------------------------------
 
     def record_sent_hw(self, follower: int, high_watermark: int) -> bool:
-        """A fetch has arrived and is answered with this high watermark: True if the follower has
-        not been sent it before (followerNeedsHwUpdate@2.4.1). What a parked fetch is answered later
-        is not recorded."""
+        """A fetch has arrived and its response has this high watermark: True if the follower does
+        not have it yet (followerNeedsHwUpdate@2.4.1). Later responses of delayed fetches are not
+        recorded.
+        """
         replica = self.remotes.get(follower)
         if replica is None:
             return False
@@ -244,7 +242,7 @@ class Partition:
         return high_watermark > before
 
     def has_newer_hw_for(self, follower: int) -> bool:
-        """The high watermark has passed what a follower was last sent."""
+        """The high watermark is greater than the last one sent to the follower."""
         replica, log = self.remotes.get(follower), self.log
         return (
             replica is not None
@@ -260,11 +258,11 @@ class Partition:
         fetch_time_ms: int,
         leader_end_offset: int,
     ) -> bool:
-        """Record where a follower is; False when it is none of the assigned replicas."""
+        """Record a follower's fetch; False if it has no assigned replica."""
         replica = self.remotes.get(follower)
         if replica is None:
             return False
-        # An idle fetch of this follower, in another session, has older times to report first.
+        # An idle fetch of this follower in another session has older times to report first.
         self.idle_fetches.wake_follower(replica)
         before = replica.log_end_offset
         replica.update_fetch_state(
@@ -279,8 +277,8 @@ class Partition:
                 leader_end_offset,
                 replica.last_caught_up_time_ms - BASE_MS,
             )
-        # The ISR first: a replica that joins counts for the high watermark of the next lines, and
-        # the write to ZooKeeper may take long (Partition.scala@2.6.3 updateFollowerFetchState).
+        # The ISR first: a replica that joins counts for the high watermark below. The write to
+        # ZooKeeper may take long (Partition.scala@2.6.3 updateFollowerFetchState).
         if follower not in self.isr:
             await self.leader_isr.maybe_expand(replica)
         if before != replica.log_end_offset and self.leader_log is not None:
@@ -294,32 +292,33 @@ class Partition:
 
     @property
     def isr_state(self) -> IsrState:
-        """Committed, or with a change on its way."""
+        """Committed, or with a pending change."""
         return self._isr_state
 
     @isr_state.setter
     def isr_state(self, state: IsrState) -> None:
-        """`isr` is the committed one, `maximal_isr` what the high watermark and acks=all wait
-        for; read with each fetch."""
+        """`isr` is the committed ISR; the high watermark and acks=all use `maximal_isr`. Both are
+        attributes because every fetch reads them."""
         self.idle_fetches.wake()
         self._isr_state: IsrState = state
         self.isr: tuple[int, ...] = state.isr
         self.maximal_isr: tuple[int, ...] = counted_isr(state, self._context.guards)
 
     async def complete_all_delayed(self) -> None:
-        """The high watermark moved: parked requests are looked at, outside the lock."""
+        """The high watermark has moved: check the delayed requests, outside the lock."""
         await self._delayed.check_and_complete_all(self.partition)
 
     def maybe_increment_leader_hw(self, now_ms: int) -> bool:
-        """Raise the high watermark to the smallest log end of the leader, the ISR and the replicas
-        that are caught up (`replica.high_watermark_allowed`); True when it moved. Called after an
-        append, a follower's fetch and a change of the ISR."""
+        """Raise the high watermark to the smallest log end of the leader, the ISR and the caught-up
+        replicas (`replica.high_watermark_allowed`); True if it moved. Called after an append, a
+        follower's fetch and an ISR change.
+        """
         log = self.leader_log
         if log is None:
             return False
         max_lag_ms = self._context.config.replica_lag_time_max_ms
-        # The maximal ISR: a replica that a proposal adds counts at once, one that it removes counts
-        # until the change is committed. So no response can undo a commit (KIP-497).
+        # The maximal ISR: an added replica counts as soon as it is proposed, a removed one until
+        # the change is committed. So no response can undo a commit (KIP-497).
         allowed = high_watermark_allowed(
             log.log_end_offset,
             self.remotes.values(),
@@ -328,7 +327,7 @@ class Partition:
             max_lag_ms,
             self._rules,
         )
-        # A leader's high watermark never moves back, not even when a replica joins the ISR.
+        # A leader's high watermark never decreases, not even when a replica joins the ISR.
         if allowed <= log.high_watermark:
             return False
         self.idle_fetches.wake()
@@ -346,11 +345,12 @@ class Partition:
         data: bytes = b"",
         producer: BatchProducer | None = None,
     ) -> Batch | BatchMetadata:
-        """Append under the read lock; KafkaError(NOT_ENOUGH_REPLICAS) before anything is written
-        when acks=all and the ISR is too small. What an idempotent producer sends again is not
-        appended: the result is where it stands in the log. Parked requests are looked at outside
-        the lock; in 2.1.0 parked fetches are inside it, and with them the locks of others
-        (KAFKA-7697)."""
+        """Append under the read lock. With acks=all and too small an ISR it raises
+        KafkaError(NOT_ENOUGH_REPLICAS) before anything is written. A duplicate of an idempotent
+        producer is not appended: the result is its position in the log. Delayed requests are
+        checked outside the lock. In 2.1.0 delayed fetches are checked under it, which takes the
+        locks of other partitions (KAFKA-7697).
+        """
         if self._fetches_outside:
             await self.lock.pass_read()
             batch = await self._append(records, size, required_acks, data, producer)
@@ -358,7 +358,7 @@ class Partition:
             async with self.lock.read:
                 batch = await self._append(records, size, required_acks, data, producer)
                 await self._delayed.check_and_complete_fetch(self.partition)
-        # Where the ISR is the leader alone, the record is committed now. Else only fetches that
+        # If the ISR is only the leader, the record is committed now. Otherwise only fetches that
         # wait for bytes can complete.
         if self.maybe_increment_leader_hw(self._context.now_ms()):
             await self._delayed.check_and_complete_all(self.partition)
@@ -374,24 +374,24 @@ class Partition:
         data: bytes,
         producer: BatchProducer | None,
     ) -> Batch | BatchMetadata:
-        """In a read section."""
+        """Called in a read section."""
         log = self.leader_log
         if log is None:
             raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
-        # The committed ISR, where the completion test takes the maximal one: a member that is only
-        # proposed does not let an append in.
+        # The committed ISR, although the completion test uses the maximal one: a proposed member
+        # does not allow an append.
         if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
         if self._logs.slow or self._context.kernel.holds is not None:
-            # The disk is slow under the read lock: a change of the ISR waits for it. What follows
-            # is a read section up to its next await.
+            # A slow disk holds the read lock: an ISR change waits for it. After this block the code
+            # up to the next await is a read section.
             async with self.lock.read:
                 await self._context.kernel.checkpoint("append_log", str(self.partition))
                 if self._logs.slow:
                     await self._logs.append_delay()
         self._check_writable()
         if producer is not None:
-            # With no wait between here and the append, as under Log's own lock in Kafka
+            # No await between this check and the append; in Kafka both are under Log's lock
             # (Log.scala@2.6.3 analyzeAndValidateProducerState).
             duplicate = log.producers.duplicate_of(producer, records)
             if duplicate is not None:
@@ -407,9 +407,8 @@ class Partition:
             self._emit_appended("leader", log, end)
 
     def _emit_appended(self, role: str, log: OffsetLog, from_offset: int) -> None:
-        """Also of an append that failed: batches before the one that could not be written are in
-        the file, and all of them are if it was their flush that failed. The next start reads
-        them."""
+        """Also called after a failed append: the batches before the failed one are in the file, or
+        all of them if only the flush failed. The next start reads them."""
         batches = log.batches_from(from_offset)
         if not batches:
             return
@@ -432,35 +431,36 @@ class Partition:
 
     @property
     def min_insync_replicas(self) -> int:
-        """The topic's setting, else the broker's."""
+        """The topic's setting, or the broker's."""
         return self._logs.min_insync_replicas(self.partition.topic)
 
     async def check_enough_replicas_reach_offset(
         self, required_offset: int, required_acks: int = -1
     ) -> Errors | None:
-        """The completion test of acks=all: decided by the high watermark alone; None: not yet."""
-        # Waits while this leader writes a change of the ISR to ZooKeeper.
+        """The completion test of acks=all, decided by the high watermark alone; None: not yet."""
+        # Waits while this leader writes an ISR change to ZooKeeper.
         await self.lock.pass_read()
         log = self.leader_log
         if log is None:
             return Errors.NOT_LEADER_OR_FOLLOWER
         if required_acks > 0:
-            # 0.8: so many of the ISR have it, the leader among them.
+            # 0.8: that many ISR members, including the leader, have the record.
             followers = [self.remotes[b] for b in self.isr if b in self.remotes]
             acks = 1 + sum(replica.log_end_offset >= required_offset for replica in followers)
             return Errors.NONE if acks >= required_acks else None
-        # Decided by the high watermark alone, never by counting who has the record (spec §3.6).
+        # Only the high watermark counts, not the number of replicas that have the record (spec
+        # §3.6).
         if log.high_watermark < required_offset:
             return None
-        # The ISR as it is now: it may have shrunk since the append.
+        # The current ISR, which may have shrunk since the append.
         if len(self.maximal_isr) < self.min_insync_replicas:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         return Errors.NONE
 
     async def append_records_to_follower(self, batches: tuple[Batch, ...]) -> None:
-        """What a fetcher brought (appendRecordsToFollowerOrFutureReplica)."""
-        # No lock: only the one fetcher thread of the partition appends here, and it is stopped
-        # before the partition leads (ReplicaManager._make_leaders).
+        """Append fetched batches (appendRecordsToFollowerOrFutureReplica)."""
+        # Without a lock: only the partition's fetcher thread appends, and it is stopped before this
+        # broker leads (ReplicaManager._make_leaders).
         log = self.log
         assert log is not None
         if self._logs.slow:
@@ -473,8 +473,8 @@ class Partition:
             self._emit_appended("follower", log, end)
 
     def update_follower_high_watermark(self, leader_hw: int) -> None:
-        """The high watermark that came with a fetch answer."""
-        # Set, not raised: that of a new leader may be lower for a while (spec §3.5).
+        """Apply the high watermark of a fetch response."""
+        # Set, not raised: a new leader's high watermark may be lower for a while (spec §3.5).
         log = self.log
         assert log is not None
         if log.update_high_watermark(leader_hw):
@@ -487,7 +487,7 @@ class Partition:
             )
 
     def truncate_to(self, offset: int) -> None:
-        """Remove what the leader does not have."""
+        """Remove the records that the leader does not have."""
         log = self.log
         assert log is not None
         before = log.log_end_offset
@@ -497,7 +497,7 @@ class Partition:
             self._context.emit(events.LogTruncated, self.partition, before, log.log_end_offset)
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
-        """Drop the whole log; the next record is that of `offset`."""
+        """Remove the whole log; the next record gets `offset`."""
         log = self.log
         assert log is not None
         before = log.log_end_offset
@@ -509,10 +509,9 @@ class Partition:
     # -- reads -------------------------------------------------------------------------------------
 
     def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
-        """The leader's log; or the error of an epoch that is not mine, or of not leading
-        (getLocalLog)."""
-        # Before the question who leads: a follower that is behind learns that it is fenced, not
-        # that it should look for another leader. -1 carries no epoch (before 2.1, and consumers).
+        """The leader's log; or the error of another epoch, or of not leading (getLocalLog)."""
+        # The epoch first: an outdated follower learns that it is fenced, not that it should look
+        # for another leader. -1 means no epoch (before 2.1, and consumers).
         if current_leader_epoch not in (self.leader_epoch, -1):
             if current_leader_epoch < self.leader_epoch:
                 return Errors.FENCED_LEADER_EPOCH
@@ -521,8 +520,9 @@ class Partition:
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
     def latest_offset(self, replica: int, log: OffsetLog) -> int | Errors:
-        """Of the log for a follower, committed for a consumer (-1): a leader that has not committed
-        anything of its own epoch does not know it yet (KIP-207, fetchOffsetForTimestamp)."""
+        """The log end for a follower, the high watermark for a consumer (-1). A leader that has not
+        committed a record of its own epoch does not know it yet (KIP-207, fetchOffsetForTimestamp).
+        """
         if replica >= 0:
             return log.log_end_offset
         start = self.leader_epoch_start_offset
@@ -532,8 +532,8 @@ class Partition:
         return log.high_watermark
 
     def offset_for_time(self, timestamp_ms: int, log: OffsetLog) -> tuple[int, int]:
-        """(offset, time stamp) of the first committed record of that time or later; -1 twice where
-        there is none (Log.scala@2.6.3 fetchOffsetByTimestamp). Only what clients sent has times."""
+        """(offset, timestamp) of the first committed record with that time or later, or -1 twice
+        (Log.scala@2.6.3 fetchOffsetByTimestamp). Only clients' batches have timestamps."""
         for batch in log.batches:
             if batch.base_offset >= log.high_watermark:
                 break
@@ -544,8 +544,8 @@ class Partition:
         return -1, -1
 
     def read_at_end(self, fetch: FetchPartition) -> FetchedPartition | None:
-        """The answer where there is nothing to read: the fetch is from the leader's LEO; None where
-        there may be more to it. In a read section."""
+        """The response if the fetch is at the leader's LEO; None if there may be more to check.
+        Called in a read section."""
         log = self.log
         if log is None or fetch.fetch_offset != log.log_end_offset:
             return None
@@ -566,9 +566,10 @@ class Partition:
         at_least_one: bool,
         committed_only: bool,
     ) -> ReadInfo | Errors:
-        """Read in a read section (the caller has passed the lock); offsets are captured before the
-        read, so that an append behind it does not keep a follower from being in sync. A consumer
-        reads up to the high watermark."""
+        """Read in a read section (the caller has passed the lock). Offsets are taken before the
+        read, so that a later append does not make a follower look out of sync. A consumer reads up
+        to the high watermark.
+        """
         log = self.leader_log_or_error(current_leader_epoch)
         if isinstance(log, Errors):
             return log
@@ -579,7 +580,7 @@ class Partition:
         # Before the range is looked at: a follower that is ahead of its leader truncates at once.
         if diverging_epoch is not None:
             return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
-        # At the log's end there is nothing to read, which is no error.
+        # A fetch at the log end finds nothing, which is not an error.
         if fetch_offset > log.log_end_offset or fetch_offset < log.log_start_offset:
             return Errors.OFFSET_OUT_OF_RANGE
         if fetch_offset == log.log_end_offset:
@@ -593,7 +594,7 @@ class Partition:
     async def end_offset_for_epoch(
         self, current_leader_epoch: int, leader_epoch: int
     ) -> EpochEntry | Errors:
-        """Where `leader_epoch` ended in the leader's log (lastOffsetForLeaderEpoch)."""
+        """The end of `leader_epoch` in the leader's log (lastOffsetForLeaderEpoch)."""
         await self.lock.pass_read()
         log = self.leader_log_or_error(current_leader_epoch)
         if isinstance(log, Errors):

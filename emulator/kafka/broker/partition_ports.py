@@ -1,7 +1,7 @@
-"""What a partition needs of its broker, and what its parts need of it.
+"""What a partition needs from its broker, and what its parts need from it.
 
-Protocols alone: a partition imports no ReplicaManager, and its parts (`leader_isr`,
-`idle_fetches`) import no partition. They must not know a partition's rules.
+Protocols only: a partition does not import ReplicaManager, and its parts (`leader_isr`,
+`idle_fetches`) do not import the partition.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from emulator.trace.values import TopicPartition
 
 
 class DelayedOperations(Protocol):
-    """Requests parked on this partition (DelayedOperations)."""
+    """Requests that wait for this partition (DelayedOperations)."""
 
     async def check_and_complete_fetch(self, partition: TopicPartition) -> None: ...
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None: ...
 
     def about_to_change(self, partition: TopicPartition) -> None:
-        """A parked fetch that found nothing here has to look again when it is next tried."""
+        """A delayed fetch that found nothing here has to check again at its next attempt."""
         ...
 
 
 class LeaderPartition(Protocol):
-    """A partition as its leader's parts see it."""
+    """A partition as seen by the leader's parts."""
 
     partition: TopicPartition
     lock: RwLock

@@ -1,8 +1,8 @@
-"""The partitions that a broker hosts, in the order in which Kafka goes through them.
+"""The partitions that a broker hosts, in Kafka's iteration order.
 
-Owns the order of `allPartitions`, a ConcurrentHashMap: which partition of a shrink pass waits for
-ZooKeeper first decides what the others have seen by then. Knows nothing of partitions but their
-names. Source: utils/Pool.scala@2.6.3, java.util.concurrent.ConcurrentHashMap; spec §6.15.
+Owns the order of `allPartitions`, a ConcurrentHashMap. The order matters: in a shrink pass the
+partition that waits for ZooKeeper first delays the others. Source: utils/Pool.scala@2.6.3,
+java.util.concurrent.ConcurrentHashMap; spec §6.15.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ BUCKETS = 16
 
 
 class Pool(dict[TopicPartition, V]):
-    """A dict that can also be gone through in the order of its Java table, which doubles when it is
-    three quarters full and never shrinks; those of one bucket are in the order of their coming."""
+    """A dict that also has the order of its Java table. The table doubles when it is three quarters
+    full and never shrinks; elements of one bucket are in insertion order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -30,20 +30,20 @@ class Pool(dict[TopicPartition, V]):
     def __setitem__(self, partition: TopicPartition, value: V) -> None:
         super().__setitem__(partition, value)
         self._ordered = None
-        # ConcurrentHashMap doubles when its sizeCtl, 0.75 of the table, is reached.
+        # ConcurrentHashMap doubles when it reaches sizeCtl, 0.75 of the table.
         while len(self) >= self._buckets * 3 // 4:
             self._buckets *= 2
 
     def remove(self, partition: TopicPartition) -> V | None:
-        """What was there, if anything."""
+        """Remove and return the partition, if it exists."""
         self._ordered = None
         return self.pop(partition, None)
 
     def in_order(self) -> Iterator[V]:
-        """What is there now; what comes meanwhile is not seen."""
+        """The present elements; later additions are not included."""
         if self._ordered is None:
-            # A stable sort: those of one bucket stay in the order of the dict, that of their
-            # coming.
+            # A stable sort: elements of one bucket stay in the dict's order, which is insertion
+            # order.
             mask = self._buckets - 1
             partitions = sorted(self, key=lambda p: spread(topic_partition_hash(*p)) & mask)
             self._ordered = [self[partition] for partition in partitions]

@@ -1,7 +1,7 @@
-"""Delayed operations: requests that wait for a condition or for their time to run out.
+"""Delayed operations: requests that wait for a condition or a timeout.
 
-Owns the watch lists by key, the completion race (each operation completes once) and expiry on a
-reaper thread. Knows nothing of what the operations mean. Source:
+Owns the watch lists by key, the race for completion (each operation completes once), and expiry on
+a reaper thread. The meaning of an operation does not matter here. Source:
 server/DelayedOperation.scala@2.6.3.
 """
 
@@ -17,7 +17,7 @@ from emulator.kernel.sync import Queue
 
 
 class DelayedOperation:
-    """Something that is completed once: by its condition, or by the clock."""
+    """An operation that completes once: by its condition or by its timeout."""
 
     def __init__(self, delay_ms: int) -> None:
         self.delay_ms = delay_ms
@@ -28,24 +28,25 @@ class DelayedOperation:
         self._timer: Callback | None = None
 
     async def try_complete(self) -> bool:
-        """Test the condition; call `force_complete` when it holds and return its result."""
+        """Check the condition; if it holds, return the result of `force_complete`."""
         raise AssertionError(f"{type(self).__name__} has no condition")
 
     def touched(self, key: Hashable) -> None:
-        """Something happened to what `key` stands for."""
+        """The subject of `key` has changed."""
 
     async def on_complete(self) -> None:
-        """Do what completion means; called exactly once."""
+        """The effect of completion; called exactly once."""
         raise AssertionError(f"{type(self).__name__} does nothing")
 
     async def on_expiration(self) -> None:
-        """It was completed by the clock (onExpiration)."""
+        """The operation was completed by its timeout (onExpiration)."""
 
     async def force_complete(self) -> bool:
-        """Complete unless somebody else did; True when it was this call (forceComplete)."""
+        """Complete the operation; True if this call did it, False if another one had
+        (forceComplete)."""
         if self.completed:
             return False
-        # Before the wait below: any other thread that tries meanwhile must see that it is done.
+        # Set before the await below: other threads that try meanwhile must see it.
         self.completed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -53,14 +54,15 @@ class DelayedOperation:
         return True
 
     async def maybe_try_complete(self) -> bool:
-        """Try, unless another thread is at it: that one will then try again (maybeTryComplete)."""
-        # Java's tryLock: who finds the operation busy leaves it a note, and does not wait.
+        """Try, unless another thread is trying: that one then tries again (maybeTryComplete)."""
+        # Java's tryLock: a thread that finds the operation busy leaves a flag and does not wait.
         if self._trying:
             self._try_again = True
             return False
         done = False
         while not done:
-            # The note is taken back before the try: what is left from here on calls for another.
+            # The flag is cleared before the attempt: a flag set from here on causes another
+            # attempt.
             self._trying, self._try_again = True, False
             done = await self.try_complete()
             self._trying = False
@@ -87,8 +89,8 @@ class Purgatory:
     async def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
-        """Try; else watch on every key; then try again, which closes the race with the condition
-        coming true meanwhile (tryCompleteElseWatch); where nothing is watched there is none."""
+        """Try; otherwise watch every key and try again. The second attempt closes the race with a
+        condition that became true before the watch (tryCompleteElseWatch)."""
         if await operation.maybe_try_complete():
             return True
         if operation.completed:
@@ -97,7 +99,7 @@ class Purgatory:
         operation.number = self._parked
         for key in keys:
             self.watch(operation, key)
-        # Between the first try and the watch the condition may have come true unseen.
+        # The condition may have become true between the first attempt and the watch.
         if keys and await operation.maybe_try_complete():
             return True
         if not operation.completed:
@@ -107,8 +109,8 @@ class Purgatory:
         return False
 
     def watch(self, operation: DelayedOperation, key: Hashable) -> None:
-        """Let `operation` be tried when `key` is checked. Operations that are completed are let go
-        of, as Kafka's purge does now and then."""
+        """Try `operation` whenever `key` is checked. Completed operations are removed, as by
+        Kafka's purge."""
         watching = self._watchers.get(key)
         if watching is None:
             self._watchers[key] = [operation]
@@ -118,29 +120,28 @@ class Purgatory:
         watching.append(operation)
 
     def is_watched(self, key: Hashable) -> bool:
-        """Whether anything was parked on `key` and may still wait."""
+        """Whether an operation may still wait for `key`."""
         return key in self._watchers
 
     def touched(self, key: Hashable) -> None:
-        """Something happens to what `key` stands for, but nobody tries whether it completes
-        anything."""
+        """The subject of `key` changes; no completion is tried."""
         for operation in self._watchers.get(key, ()):
             operation.touched(key)
 
     async def check_and_complete(self, key: Hashable) -> int:
-        """Try every operation that waits on `key`, in the order in which they were parked; returns
-        how many were completed."""
+        """Try every operation that waits for `key`, in the order in which they started to wait;
+        returns the number of completed ones."""
         watching = self._watchers.get(key)
         if not watching:
             return 0
         completed = 0
         waiting = [operation for operation in watching if not operation.completed]
-        # A fetch that was woken watches again behind younger ones: the order is that of parking.
+        # A fetch that was woken is watched again after younger ones: sort by the first wait.
         for operation in sorted(waiting, key=_NUMBER):
             operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1
-        # Read again: while an operation was tried others may have been parked on the key.
+        # Read again: other operations may have been added to the key during an attempt.
         left = [operation for operation in watching if not operation.completed]
         if left:
             self._watchers[key] = left
@@ -149,12 +150,13 @@ class Purgatory:
         return completed
 
     def watched(self, key: Hashable) -> int:
-        """How many operations wait on `key` (numDelayed)."""
+        """The number of operations that wait for `key` (numDelayed)."""
         return sum(not operation.completed for operation in self._watchers.get(key, ()))
 
     async def _expire(self) -> None:
         while True:
-            # In a thread of its own: completing may wait for partitions' locks, the timers go on.
+            # In a separate thread: a completion may wait for partitions' locks while the timers
+            # continue.
             operation = await self._expired.take()
             if await operation.force_complete():
                 await operation.on_expiration()

@@ -1,8 +1,8 @@
-"""Replication quotas: how many bytes per second throttled replicas may move through one broker,
-each way.
+"""Replication quotas: the bytes per second that throttled replicas may transfer through one broker,
+in each direction.
 
-A rate is measured over sampled windows as Kafka's metrics do. Knows no threads.
-Sources: server/ReplicationQuotaManager.scala@2.6.3, common/metrics/stats/SimpleRate.java@2.6.3.
+The rate is measured over sampled windows, as by Kafka's metrics. Knows no threads. Sources:
+server/ReplicationQuotaManager.scala@2.6.3, common/metrics/stats/SimpleRate.java@2.6.3.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ UNLIMITED = 1 << 62
 
 
 class _Sample(msgspec.Struct):
-    """One window: when it began, and the bytes in it."""
+    """One window: its start and its bytes."""
 
     began_ms: int
     total: int = 0
 
 
 class SimpleRate:
-    """Bytes per second since the oldest of `samples` windows began, or over one window where that
-    is less (SimpleRate over WindowedSum)."""
+    """Bytes per second since the start of the oldest of `samples` windows, but over at least one
+    window (SimpleRate over WindowedSum)."""
 
     def __init__(self, samples: int, window_ms: int) -> None:
         self._count, self._window_ms = samples, window_ms
@@ -37,14 +37,14 @@ class SimpleRate:
             samples.append(_Sample(now_ms))
         if now_ms - samples[self._current].began_ms >= self._window_ms:
             self._current = (self._current + 1) % self._count
-            # The windows are a ring: the next one takes the place of the oldest.
+            # The windows are a ring: the next one replaces the oldest.
             samples[self._current : self._current + 1] = [_Sample(now_ms)]
         samples[self._current].total += value
 
     def measure(self, now_ms: int) -> float:
-        """The first measurement begins a window too, as the first record does."""
+        """The first measurement starts a window, as the first record does."""
         samples, expire_ms = self._samples, self._count * self._window_ms
-        # An obsolete window begins again now, in its place (SampledStat.purgeObsoleteSamples).
+        # An obsolete window restarts now, in its place (SampledStat.purgeObsoleteSamples).
         self._samples = samples = [
             _Sample(now_ms) if now_ms - one.began_ms >= expire_ms else one for one in samples
         ] or [_Sample(now_ms)]
@@ -78,17 +78,17 @@ class ReplicationQuotaManager:
         return partition.partition in partitions
 
     def is_quota_exceeded(self, now_ms: int) -> bool:
-        """More was moved than the quota allows (strictly)."""
-        # Bytes are recorded when they have moved: one fetch may go over, the next ones make up for
-        # it.
+        """The rate is above the quota (strictly)."""
+        # Bytes are counted after the transfer: one fetch may exceed the quota, and later ones
+        # compensate.
         return self.bytes_per_s < UNLIMITED and self.rate(now_ms) > self.bytes_per_s
 
     def rate(self, now_ms: int) -> float:
-        """Bytes per second, as `byte-rate` of Kafka's metrics."""
+        """Bytes per second: `byte-rate` of Kafka's metrics."""
         return self._rate.measure(now_ms)
 
     def record(self, size: int, now_ms: int) -> None:
-        """These bytes of throttled replicas were moved."""
+        """Count transferred bytes of throttled replicas."""
         self._rate.record(size, now_ms)
 
 

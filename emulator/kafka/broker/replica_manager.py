@@ -1,8 +1,8 @@
-"""All partitions of a broker: reads, appends, roles, and the periodic work on them.
+"""All partitions of a broker: reads, appends, roles, and periodic tasks.
 
-Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. The rules of one
-partition are in `partition`, those of fetchers in `fetcher`. Source:
-server/ReplicaManager.scala@2.6.3; spec §4.
+Owns `replicaStateChangeLock`, the purgatories and the last seen controller epoch. `partition` has
+the rules of one partition, `fetcher` those of fetchers. Source: server/ReplicaManager.scala@2.6.3;
+spec §4.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ReplicaManager:
         leader_quota: ReplicationQuotaManager,
         alter_isr: RpcAlterIsrManager | None = None,
     ) -> None:
-        """ISR changes go through `alter_isr`, or to ZooKeeper."""
+        """ISR changes go through `alter_isr`, or to ZooKeeper without it."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
         self.propagation = IsrPropagation(context, zk_client)
         self._alter_isr = alter_isr
@@ -96,20 +96,22 @@ class ReplicaManager:
         self._unread: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
         self.fetchers: ReplicaFetcherManager
-        """Set when the broker is built: fetchers in turn look up partitions here."""
+        """Set when the broker is built, because fetchers look up partitions here."""
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self._checkpointing = False
         self.is_shutting_down = False
         self.on_leadership_change: OnLeadershipChange = lambda leads, follows: None
-        """Hears which partitions this broker newly leads, and which it newly follows."""
+        """Called with the partitions that this broker newly leads and newly follows."""
 
     async def startup(self) -> None:
-        """The periodic tasks take their phase here, one shortly after the other (spec §4.1), and
-        keep it: 2.7's leaders propose in a run of isr-expiration what is sent a moment later
-        (ReplicaManager.scala@2.7.2 startup)."""
+        """Start the periodic tasks one shortly after the other; they keep this phase (spec §4.1).
+        In 2.7 leaders propose in a run of isr-expiration what the next task sends
+        (ReplicaManager.scala@2.7.2 startup).
+        """
         context = self._context
-        # Half of the limit: a follower leaves after 1 to 1.5 times the limit, not up to 2 times.
+        # Half the limit: a follower leaves after 1 to 1.5 times the limit, instead of up to 2
+        # times.
         lag_ms = context.config.replica_lag_time_max_ms
         period_ms = lag_ms // 2 if ISR_EXPIRATION_AT_HALF_LAG in context.guards else lag_ms
         context.scheduler.schedule("isr-expiration", self._maybe_shrink_isr, period_ms)
@@ -121,10 +123,10 @@ class ReplicaManager:
             self.propagation.start()
 
     async def _maybe_shrink_isr(self) -> None:
-        """One run of isr-expiration: every hosted partition, one after the other. An exception ends
-        this run: the partitions behind it wait for the next one (KAFKA-9672)."""
+        """One run of isr-expiration over every hosted partition. An exception ends the run, and the
+        remaining partitions wait for the next one (KAFKA-9672)."""
         listed = self._leader_partitions
-        # No lock at all where KAFKA-947 is mended (0.8); before, held over all writes to ZooKeeper.
+        # With KAFKA-947 (0.8) there is no lock; before, it is held during all writes to ZooKeeper.
         async with listed.lock:
             try:
                 for partition in self.partitions.in_order():
@@ -142,7 +144,7 @@ class ReplicaManager:
             await self._fetch_purgatory.check_and_complete(partition)
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None:
-        # In Kafka's order (DelayedOperations.checkAndCompleteAll): fetches, then produces.
+        # Kafka's order (DelayedOperations.checkAndCompleteAll): fetches, then produces.
         if self._fetch_purgatory.is_watched(partition):
             await self._fetch_purgatory.check_and_complete(partition)
         if self._produce_purgatory.is_watched(partition):
@@ -160,10 +162,10 @@ class ReplicaManager:
         *,
         internal_topics_allowed: bool = False,
     ) -> None:
-        """Append to the local logs; acks=all with anything appended waits in the purgatory, and in
-        0.8 acks above 1. Only brokers write to internal topics."""
+        """Append to the local logs. acks=all waits in the purgatory if anything was appended; in
+        0.8 so do acks above 1. Only brokers write to internal topics."""
         waits = request.acks not in (0, 1)
-        # From 0.9 on any other number is an error of the producer's.
+        # From 0.9 on any other value is rejected.
         if request.acks not in (-1, 0, 1) and ACKS_ARE_ALL_OR_ONE in self._context.guards:
             respond(
                 tuple(
@@ -173,7 +175,7 @@ class ReplicaManager:
             )
             return
         statuses: dict[TopicPartition, ProduceStatus] = {}
-        # One partition's error leaves the others appended: a produce is not atomic.
+        # One partition's error does not undo the others: a produce is not atomic.
         for p in request.partitions:
             if p.partition.topic in INTERNAL_TOPICS and not internal_topics_allowed:
                 statuses[p.partition] = ProduceStatus(Errors.INVALID_TOPIC_EXCEPTION)
@@ -202,8 +204,8 @@ class ReplicaManager:
         return ProduceStatus(Errors.NONE, batch.next_offset, batch.base_offset)
 
     def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
-        """getPartitionOrError: on a log directory that failed, known to the metadata cache but not
-        here, or not known at all."""
+        """The error for a partition that is not hosted: its log directory failed, the metadata
+        cache knows it, or it is unknown (getPartitionOrError)."""
         if partition in self.offline:
             return Errors.KAFKA_STORAGE_ERROR
         if self._metadata_cache.partition(partition) is not None:
@@ -218,14 +220,14 @@ class ReplicaManager:
         context: FetchContext,
         respond: Callable[[FetchedPartitions], None],
     ) -> None:
-        """Read; record where the follower is (once per arriving fetch, never when a parked one
-        completes); answer at once if there is enough, else park (fetchMessages)."""
+        """Read; record the follower's state (once per arriving fetch, never when a delayed one
+        completes); respond at once if there is enough, otherwise wait (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
         read = await reads.read(follower, context, max_bytes)
-        # After the reads of all partitions: whether a follower is caught up is judged by the log
-        # ends from before them. An expansion that this leads to waits here for ZooKeeper, and with
-        # it the answer for all partitions of the request.
+        # After the reads of all partitions: whether the follower is caught up depends on the log
+        # ends before the reads. If this expands an ISR, the response for all partitions waits here
+        # for ZooKeeper.
         if follower >= 0:
             await reads.update_follower_fetch_state(follower, context, read)
         if (
@@ -239,7 +241,7 @@ class ReplicaManager:
             respond(tuple(read.answers))
             return
         parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
-        # Idle partitions are not among the keys below; one that wakes is watched then.
+        # Idle partitions are not among the keys below; one that wakes is then watched.
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(
@@ -249,7 +251,7 @@ class ReplicaManager:
     async def last_offset_for_leader_epoch(
         self, request: OffsetsForLeaderEpochRequest
     ) -> OffsetsForLeaderEpochResponse:
-        """Where epochs ended, for followers that truncate."""
+        """The end offsets of epochs, for followers that truncate."""
         answers = []
         for query in request.partitions:
             hosted = self.partitions.get(query.partition)
@@ -269,15 +271,15 @@ class ReplicaManager:
     # -- control requests --------------------------------------------------------------------------
 
     async def become_leader_or_follower(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
-        """One LeaderAndIsr request, whole under replicaStateChangeLock (spec §4.3)."""
+        """Process one LeaderAndIsr request under replicaStateChangeLock (spec §4.3)."""
         for state in request.states:
             self._context.emit(
                 events.LeaderAndIsr, request.controller_id, request.controller_epoch, state
             )
         me = self._context.broker
-        # replicaStateChangeLock stands before every leaderIsrUpdateLock. It is shared with
-        # StopReplica and UpdateMetadata: a write to ZooKeeper that a partition's lock waits for
-        # keeps all that comes from the controller waiting (H22).
+        # Lock order: replicaStateChangeLock before any leaderIsrUpdateLock. StopReplica and
+        # UpdateMetadata use it too: if a partition's lock waits for a write to ZooKeeper, all
+        # requests from the controller wait (H22).
         async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
                 self._context.refused(request, Errors.STALE_CONTROLLER_EPOCH)
@@ -289,7 +291,7 @@ class ReplicaManager:
             for state in request.states:
                 hosted = self.partitions.get(state.partition)
                 if hosted is None and state.partition not in self.offline:
-                    # Before the epoch is looked at: the object is there even if it is refused.
+                    # Before the epoch check: the object exists even if the request is ignored.
                     hosted = Partition(
                         self._context, state.partition, self._store, self, self._logs
                     )
@@ -298,8 +300,8 @@ class ReplicaManager:
                 if hosted is None:
                     error = Errors.KAFKA_STORAGE_ERROR
                 elif state.leader_epoch <= hosted.leader_epoch:
-                    # An equal epoch is ignored like a lower one, and for both the answer names a
-                    # stale controller; only Kafka's log tells them apart.
+                    # An equal epoch is ignored like a lower one. Both get the error of a stale
+                    # controller; only Kafka's log distinguishes them.
                     error = Errors.STALE_CONTROLLER_EPOCH
                 elif me not in state.replicas:
                     error = Errors.UNKNOWN_TOPIC_OR_PARTITION
@@ -317,7 +319,7 @@ class ReplicaManager:
             had_roles = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
             leader_of: BrokerLookup = self._metadata_cache.alive_broker
             if self._context.profile.leaders_in_request:
-                # Up to 0.8.2 the request names the live leaders; 0.9 ignores that list.
+                # Up to 0.8.2 followers use the request's live leaders; 0.9 ignores that list.
                 leader_of = {live.broker: live for live in request.live_leaders}.get
             # Leaders first, then followers (spec §4.3).
             leads = await self._make_leaders(
@@ -326,7 +328,7 @@ class ReplicaManager:
             follows = await self._make_followers(
                 [(p, s) for p, s in accepted if s.leader != me], errors, leader_of
             )
-            # A partition object was made, and its log could not be.
+            # The partition object was created, but its log could not be.
             self._mark_offline(
                 state.partition
                 for state in request.states
@@ -335,7 +337,7 @@ class ReplicaManager:
                 and state.partition not in self._unread
             )
             self._start_high_watermark_checkpoint()
-            # Last: partitions may just have moved from one leader's thread to another's.
+            # Last: partitions may have moved between the threads of two leaders.
             await self.fetchers.shutdown_idle_fetcher_threads()
             self.on_leadership_change(leads, follows)
             if accepted:
@@ -343,19 +345,19 @@ class ReplicaManager:
             return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
 
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
-        """HostedPartition.Offline: until the process ends."""
+        """HostedPartition.Offline: permanent for this process."""
         for partition in list(partitions):
             hosted = self.partitions.remove(partition)
             if hosted is not None:
-                # Its fetchers get KAFKA_STORAGE_ERROR with their next fetch.
+                # Its followers get KAFKA_STORAGE_ERROR with their next fetch.
                 hosted.wake()
             self.offline[partition] = None
 
     async def _make_leaders(
         self, states: list[tuple[Partition, PartitionState]], errors: dict[TopicPartition, Errors]
     ) -> list[TopicPartition]:
-        """Fetchers are stopped for the whole group before the first partition changes: none of them
-        may append to a log that leads. Those that this broker newly leads."""
+        """Make these partitions leaders. All their fetchers are stopped before the first one
+        changes, so that no fetcher appends to a leader's log. Returns the new leaders."""
         leads: list[TopicPartition] = []
         if not states:
             return leads
@@ -373,9 +375,8 @@ class ReplicaManager:
         return leads
 
     def _fails_alone(self, partition: TopicPartition, what: str, failed: ZooKeeperError) -> None:
-        """The settings of a new log could not be read. From 2.7 on that partition keeps its epoch
-        and the response has no error (KAFKA-9769); before, the whole request fails.
-        """
+        """The configuration of a new log could not be read. From 2.7 on the partition keeps its new
+        epoch and the response has no error (KAFKA-9769); before, the whole request fails."""
         if PARTITIONS_FAIL_ALONE not in self._context.guards:
             raise failed
         self._unread[partition] = None
@@ -387,19 +388,20 @@ class ReplicaManager:
         errors: dict[TopicPartition, Errors],
         leader_of: BrokerLookup,
     ) -> list[TopicPartition]:
-        """Only when the new leader is known to be alive; otherwise the log is made and nothing else
-        changes, and the answer says no error (KAFKA-4443). Up to 0.10.2 they truncate
-        to their high watermark here (KIP-101). Those that follow another leader now."""
+        """Make these partitions followers, if the new leader is known to be live. Otherwise only
+        the log is created, without an error in the response (KAFKA-4443). Up to 0.10.2 they
+        truncate to their high watermark here (KIP-101). Returns the partitions with a new leader.
+        """
         changed: list[Partition] = []
-        # Before any of them follows: isr-expiration must not write for a partition that is led by
-        # another (0.8.1).
+        # Before the first one follows: isr-expiration must not write for a partition that another
+        # broker leads (0.8.1).
         if states:
             await self._leader_partitions.remove(p.partition for p, _ in states)
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
             try:
                 if leader_of(state.leader) is None:
-                    # The replica alone, so that its high watermark goes on to be checkpointed
+                    # Create only the replica, so that its high watermark stays in the checkpoint
                     # (KAFKA-1647). It keeps its old leader, epoch and fetcher.
                     if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
                         await hosted.create_log_if_not_exists(is_new=state.is_new)
@@ -414,13 +416,13 @@ class ReplicaManager:
         follows = [p.partition for p in changed]
         if not changed:
             return follows
-        # From the old leader's thread, also where the leader stays: its epoch is another, and what
-        # a response in flight says is of the old one.
+        # Remove them from the old leader's thread even if the leader stays: a response in flight
+        # belongs to the old epoch.
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p in changed])
         truncates_first = TRUNCATION_BY_EPOCH not in self._context.guards
         if truncates_first:
             changed = [p for p in changed if self._truncate_to_high_watermark(p, errors)]
-        # What was parked at a leader is answered now: it leads no more.
+        # Requests that waited for this broker as leader are completed now: it no longer leads.
         for hosted in changed:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
@@ -443,7 +445,7 @@ class ReplicaManager:
     def _truncate_to_high_watermark(
         hosted: Partition, errors: dict[TopicPartition, Errors]
     ) -> bool:
-        """Up to 0.10.2; False where the log's directory has failed."""
+        """Up to 0.10.2; False if the log's directory has failed."""
         assert hosted.log is not None
         try:
             hosted.truncate_to(hosted.log.high_watermark)
@@ -453,9 +455,10 @@ class ReplicaManager:
         return True
 
     def _start_high_watermark_checkpoint(self) -> None:
-        """With the first LeaderAndIsr (startHighWatermarkCheckPointThread)."""
-        # Not before the logs of this broker are open: a first run that knew only some of them would
-        # leave the others out of the file, and their high watermarks would be 0 after a crash.
+        """Start the checkpoint task with the first LeaderAndIsr
+        (startHighWatermarkCheckPointThread)."""
+        # Not earlier, because not all logs are open: a first run would omit the others from the
+        # file, and their high watermarks would be 0 after a crash.
         if self._checkpointing:
             return
         self._checkpointing = True
@@ -472,7 +475,7 @@ class ReplicaManager:
     async def maybe_update_metadata_cache(
         self, request: UpdateMetadataRequest
     ) -> tuple[TopicPartition, ...]:
-        """The cache first, then the last seen controller epoch; KafkaError for an older
+        """Update the cache, then the last seen controller epoch; KafkaError for an older
         controller."""
         async with self.state_change_lock:
             if request.controller_epoch < self.controller_epoch:
@@ -483,9 +486,10 @@ class ReplicaManager:
             return removed
 
     async def stop_replicas(self, request: StopReplicaRequest) -> StopReplicaResponse:
-        """One StopReplica request (spec §4.4): fetchers are stopped for all, then what is to be
-        deleted goes. Without the delete flag the partition itself is left as it is: a leader still
-        believes that it leads."""
+        """Process one StopReplica request (spec §4.4): stop all fetchers, then delete what is to be
+        deleted. Without the delete flag the partition keeps its role: a leader still believes that
+        it leads.
+        """
         for stop in request.partitions:
             self._context.emit(
                 events.StopReplica, request.controller_id, request.controller_epoch, *stop
@@ -499,9 +503,9 @@ class ReplicaManager:
             stopped: list[StopReplicaPartition] = []
             for stop in request.partitions:
                 hosted = self.partitions.get(stop.partition)
-                # Deletion, requests without an epoch and a greater epoch are obeyed (KIP-570); an
-                # equal epoch from 3.4.1 on only. So in 2.6.0 to 3.4.0 a broker that receives a
-                # StopReplica from controlled shutdown goes on fetching (spec §4.4, §6.11).
+                # A broker obeys deletions, requests without an epoch, and greater epochs (KIP-570);
+                # equal epochs only from 3.4.1 on. So from 2.6.0 to 3.4.0 a broker continues to
+                # fetch after a StopReplica of a controlled shutdown (spec §4.4, §6.11).
                 error = Errors.NONE
                 if stop.partition in self.offline:
                     error = Errors.KAFKA_STORAGE_ERROR
@@ -522,7 +526,7 @@ class ReplicaManager:
                         *stop,
                         error.name,
                     )
-            # For all, before the first log is deleted: no fetcher may append to a log that goes.
+            # All fetchers stop before the first log is deleted: none may append to a deleted log.
             await self.fetchers.remove_fetcher_for_partitions([s.partition for s in stopped])
             for stop in stopped:
                 if stop.delete:
@@ -533,14 +537,15 @@ class ReplicaManager:
             return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
 
     async def _delete_partition(self, partition: TopicPartition) -> Errors:
-        """Drop the partition and its log."""
+        """Delete the partition and its log."""
         hosted = self.partitions.get(partition)
         if hosted is not None and hosted.directory is not None:
             try:
                 self._logs.check(hosted.directory)
             except KafkaError as failed:
                 return failed.error
-        # Out of the list first: a fetch that comes while `delete` waits for the lock finds nothing.
+        # Removed from the list first: a fetch that arrives while `delete` waits for the lock finds
+        # nothing.
         self.partitions.remove(partition)
         if hosted is not None:
             await hosted.delete()
@@ -548,14 +553,14 @@ class ReplicaManager:
         return Errors.NONE
 
     async def shutdown(self) -> None:
-        """Fetchers end, and the high watermarks are written down."""
+        """Stop the fetchers, then checkpoint the high watermarks and flush the logs."""
         # Fetchers first: a high watermark that moves after the checkpoint would be lost.
         await self.fetchers.shutdown()
         self._logs.checkpoint_high_watermarks()
         self._logs.shutdown()
 
     async def take_offline(self, directory: LogDirectory) -> tuple[TopicPartition, ...]:
-        """A log directory has failed: its partitions are not served any more."""
+        """A log directory has failed: stop serving its partitions."""
         async with self.state_change_lock:
             removed = [p for p, hosted in self.partitions.items() if hosted.directory is directory]
             await self.fetchers.remove_fetcher_for_partitions(removed)
@@ -570,7 +575,7 @@ def initial_fetch_state(
     truncating: bool = True,
     truncates_on_fetch: bool = False,
 ) -> InitialFetchState:
-    """With what a partition is given to a fetcher, once it has a leader."""
+    """The state with which a partition is added to a fetcher."""
     assert hosted.leader_replica_id is not None and hosted.log is not None
     leader = leader_of(hosted.leader_replica_id)
     assert leader is not None, "the leader was alive when the role changed"
@@ -578,6 +583,6 @@ def initial_fetch_state(
     # (ReplicaManager.scala@2.8.2 initialFetchOffset).
     if truncates_on_fetch and hosted.log.epochs.latest_epoch is not None:
         truncating = False
-    # From the high watermark: the fetcher truncates there where the log has no epoch to ask for.
+    # The high watermark: the fetcher truncates to it if the log has no epoch.
     offset = hosted.log.high_watermark if truncating else hosted.log.log_end_offset
     return InitialFetchState(leader, hosted.leader_epoch, offset, truncating)

@@ -1,7 +1,8 @@
-"""The request queue and the handler threads that serve it.
+"""The request queue and the handler threads that process it.
 
-`num.io.threads` threads take from one queue; a handler that blocks (on a lock, on ZooKeeper) is one
-handler fewer. Source: server/KafkaRequestHandler.scala@2.6.3, network/RequestChannel.scala@2.6.3.
+`num.io.threads` threads take requests from one queue; a handler that blocks (on a lock, on
+ZooKeeper) is not available for others. Source: server/KafkaRequestHandler.scala@2.6.3,
+network/RequestChannel.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from emulator.kernel.sync import Promise, Queue
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request and the connection on which its answer goes back."""
+    """A request, and the connection for its response."""
 
     request: Request
     connection: ServerConnection
@@ -32,7 +33,7 @@ class RequestHandlerPool:
         self._ended: list[Promise[None]] = []
 
     def start(self, handle: Callable[[Received], Awaitable[None]]) -> None:
-        """The sockets answer from now on; what waited in them is taken up."""
+        """Start the handlers; requests that waited in the queue are processed now."""
 
         async def run(ended: Promise[None]) -> None:
             while (received := await self._queue.take()) is not None:
@@ -50,14 +51,14 @@ class RequestHandlerPool:
 
     @property
     def waiting(self) -> int:
-        """Requests in the queue (RequestQueueSize)."""
+        """The number of requests in the queue (RequestQueueSize)."""
         return len(self._queue)
 
     async def shutdown(self) -> None:
-        """What waits is dropped with its connection (RequestChannel.clear); each handler ends when
-        it is through with what it is at."""
+        """Drop the waiting requests with their connections (RequestChannel.clear); each handler
+        ends after its current request."""
         self._queue.clear()
-        # One for each handler, as Kafka's ShutdownRequest.
+        # One per handler, like Kafka's ShutdownRequest.
         for _ in self._ended:
             self._queue.put(None)
         for ended in self._ended:

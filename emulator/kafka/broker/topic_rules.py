@@ -1,8 +1,8 @@
-"""What is demanded of a new topic's name and of a topic's settings. Plain functions.
+"""Validation of topic names and topic settings. Plain functions.
 
-Names, types and bounds are those of 2.6.3, for every version; what a setting does, nothing here
-knows. Sources: clients/…/common/internals/Topic.java@2.6.3 validate, hasCollision;
-log/LogConfig.scala@2.6.3 validate, configDef.
+Names, types and bounds are those of 2.6.3, for every version. Sources:
+clients/…/common/internals/Topic.java@2.6.3 validate, hasCollision; log/LogConfig.scala@2.6.3
+validate, configDef.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _REPLICAS = re.compile(r"(\*|\d+:\d+(,\d+:\d+)*)?")
 
 
 class BadValue(KafkaError):
-    """ConfigException: the setting is there, and cannot have this value."""
+    """ConfigException: the setting exists but cannot have this value."""
 
     def __init__(self, name: str, value: str, why: str) -> None:
         message = f"Invalid value {value} for configuration {name}: {why}"
@@ -32,12 +32,12 @@ def check_topic_name(topic: str) -> None:
 
 
 def can_collide(topic: str) -> bool:
-    """Names of metrics have `_` for a dot: two such topics would share theirs."""
+    """Metric names use `_` instead of a dot, so two such topics could have the same metrics."""
     return "." in topic or "_" in topic
 
 
 def check_collisions(topic: str, topics: Iterable[str]) -> None:
-    """Nobody else has the name with dots and underscores exchanged. Raises KafkaError."""
+    """No other topic has the same name after replacing dots by underscores. Raises KafkaError."""
     alike = [t for t in topics if t != topic and t.replace(".", "_") == topic.replace(".", "_")]
     if alike:
         raise _illegal(f"Topic '{topic}' collides with existing topics: {', '.join(alike)}")
@@ -59,14 +59,14 @@ def _illegal(message: str) -> KafkaError:
 
 
 Check = Callable[[str], str]
-"""What is wrong with a value; empty: nothing."""
+"""The error message for a value; empty if it is valid."""
 
 
 def _whole(most: int, least: int | None = None) -> Check:
     kind = "INT" if most == _INT else "LONG"
 
     def check(text: str) -> str:
-        # As Java reads numbers: Python alone would take underscores and blanks too.
+        # As Java parses numbers: Python also accepts underscores and blanks.
         number = int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else None
         if number is None or not -most - 1 <= number <= most:
             return f"Not a number of type {kind}"
@@ -115,8 +115,8 @@ _SETTINGS: dict[str, Check] = {
     "max.compaction.lag.ms": _whole(_LONG, 1),
     "max.message.bytes": _whole(_INT, 0),
     "message.downconversion.enable": _boolean,
-    # Kafka knows the names of its releases here (ApiVersionValidator); they are not kept in this
-    # module, so that any is taken.
+    # Kafka checks the release names here (ApiVersionValidator); this module does not list them and
+    # accepts any.
     "message.format.version": lambda _: "",
     "message.timestamp.difference.max.ms": _whole(_LONG, 0),
     "message.timestamp.type": _one_of("CreateTime", "LogAppendTime"),
@@ -124,10 +124,10 @@ _SETTINGS: dict[str, Check] = {
     "min.compaction.lag.ms": _whole(_LONG, 0),
     "min.insync.replicas": _whole(_INT, 1),
     "preallocate": _boolean,
-    # No least: any negative number means no limit.
+    # No minimum: a negative number means no limit.
     "retention.bytes": _whole(_LONG),
     "retention.ms": _whole(_LONG, -1),
-    # What a record of the oldest format takes at the least (LegacyRecord.RECORD_OVERHEAD_V0).
+    # The smallest size of a record in the oldest format (LegacyRecord.RECORD_OVERHEAD_V0).
     "segment.bytes": _whole(_INT, 14),
     "segment.index.bytes": _whole(_INT, 0),
     "segment.jitter.ms": _whole(_LONG, 0),

@@ -1,7 +1,7 @@
-"""The ZooKeeper client that a broker's version brings with it.
+"""The ZooKeeper client of a broker's version.
 
-Owns the choice between I0Itec's ZkClient and Kafka's own, and what a version's guards say of the
-requests. It must not know what the client is used for.
+Owns the choice between I0Itec's ZkClient and Kafka's own client, and the mapping of a version's
+guards to requests. It does not know what the client is used for.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ BLOCKING = "zkclient"
 
 
 def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
-    """The client of this process, which begins to connect."""
-    # I0Itec's tries a request again in the next session, Kafka's own never does (KAFKA-5642).
+    """Create this process's client, which starts to connect."""
+    # I0Itec's client repeats a request in the next session; Kafka's own never does (KAFKA-5642).
     blocking = context.profile.zookeeper_client == BLOCKING
     kind = BlockingZkClient if blocking else ZooKeeperClient
     return kind(
@@ -44,7 +44,7 @@ def client_of(context: BrokerContext, service: Service) -> ZooKeeperClient:
 
 
 def client_version_of(profile: Profile) -> ClientVersion:
-    """What this version asks of ZooKeeper."""
+    """How this version uses ZooKeeper."""
     guards, blocking = profile.guards, profile.zookeeper_client == BLOCKING
     client_version = ClientVersion(
         checked_registration=BROKER_EPOCHS in guards,

@@ -1,8 +1,8 @@
 """GroupCoordinator: members join, get their assignment, send heartbeats, commit offsets, leave.
 
-Owns the order of a rebalance and its clocks: how long members may take to join, when one counts as
-gone. A group's state is in `group_metadata`, its records in `group_metadata_manager`. Source:
-coordinator/group/GroupCoordinator.scala, DelayedJoin.scala, DelayedHeartbeat.scala@2.6.3.
+Owns the order of a rebalance and its timers: how long members may take to join, and when a member
+counts as failed. `group_metadata` has a group's state, `group_metadata_manager` its records.
+Source: coordinator/group/GroupCoordinator.scala, DelayedJoin.scala, DelayedHeartbeat.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ class GroupCoordinator:
         metadata_cache: MetadataCache,
         draw: Callable[[int], int],
     ) -> None:
-        """`draw` gives a number below another, for member ids."""
+        """`draw(n)` returns a number below n, for member ids."""
         self._context, self._manager, self._draw = context, manager, draw
         self._metadata_cache = metadata_cache
         self._is_active = True
 
     @cached_property
     def _joins(self) -> Purgatory:
-        """Made when the first group needs it: brokers without groups have no such threads here."""
+        """Created for the first group: a broker without groups has no such threads here."""
         return Purgatory(self._context, "Rebalance")
 
     @cached_property
@@ -92,16 +92,16 @@ class GroupCoordinator:
         self._manager.schedule_load(partition, self._on_group_loaded)
 
     def on_resignation(self, partition: int) -> None:
-        """Another one leads it (handleGroupEmigration)."""
+        """Another broker leads it (handleGroupEmigration)."""
         self._manager.schedule_unload(partition, self._on_group_unloaded)
 
     def shutdown(self) -> None:
-        """Members are sent to look for another coordinator."""
-        # Requests are answered still, with COORDINATOR_NOT_AVAILABLE.
+        """Members have to look for another coordinator."""
+        # Requests still get a response: COORDINATOR_NOT_AVAILABLE.
         self._is_active = False
 
     async def handle(self, request: GroupRequest, connection: ServerConnection) -> None:
-        """One request of a member or an administrator; some are answered later."""
+        """Process a request of a member or an administrator; some responses come later."""
         respond: Callable[[GroupResponse], None] = connection.respond
         match request:
             case JoinGroupRequest():
@@ -124,8 +124,8 @@ class GroupCoordinator:
                 respond(DeleteGroupsResponse(await self._delete_group(request.group)))
 
     def _group_error(self, group: str, *, may_be_empty: bool = False) -> Errors:
-        """Whether this broker can speak for the group (validateGroupStatus). The empty name is one
-        of offsets only."""
+        """The error if this broker cannot coordinate the group (validateGroupStatus). An empty name
+        is valid only for offsets."""
         if not group and not may_be_empty:
             return Errors.INVALID_GROUP_ID
         if not self._is_active:
@@ -155,7 +155,7 @@ class GroupCoordinator:
             return
         group = self._manager.groups.get(request.group)
         if group is None:
-            # A member that names its id was in a group that is gone.
+            # A member with an id belonged to a group that no longer exists.
             if member:
                 refuse(Errors.UNKNOWN_MEMBER_ID)
                 return
@@ -165,8 +165,8 @@ class GroupCoordinator:
                 group.remove(member)
                 refuse(Errors.GROUP_MAX_SIZE_REACHED, "")
             elif group.is_in(DEAD):
-                # Unloaded or deleted while this request waited: the member looks
-                # for its coordinator again.
+                # Unloaded or deleted while this request waited: the member has to find its
+                # coordinator again.
                 refuse(Errors.COORDINATOR_NOT_AVAILABLE)
             elif not group.supports_protocols(
                 request.protocol_type, [name for name, _ in request.protocols]
@@ -180,12 +180,12 @@ class GroupCoordinator:
                 await self._joins.check_and_complete(group.group)
 
     def _accepts_member(self, group: GroupMetadata, member: str) -> bool:
-        """group.max.size, counted among those that have joined (acceptJoiningMember)."""
+        """group.max.size, counted among joined members (acceptJoiningMember)."""
         most, known = self._context.config.group_max_size, group.members.get(member)
         if group.is_in(EMPTY, DEAD):
             return True
         if group.is_in(PREPARING):
-            # Places go to those who ask first: a member of the generation before has none by right.
+            # First come, first served: members of the previous generation have no priority.
             waits = known is not None and known.on_joined is not None
             return waits or len(group.awaiting_join) < most
         return known is not None or len(group.members) < most
@@ -194,18 +194,18 @@ class GroupCoordinator:
         self, group: GroupMetadata, request: JoinGroupRequest, connection: ServerConnection
     ) -> None:
         """A member without an id (doUnknownJoinGroup)."""
-        # A random UUID in Kafka: drawn from the run's own chance, so that a seed gives the same
-        # ids.
+        # Kafka uses a random UUID; here it is drawn from the run's seed, so that the same seed
+        # gives the same ids.
         drawn = "".join(f"{self._draw(1 << 32):08x}" for _ in range(4))
         uuid = "-".join((drawn[:8], drawn[8:12], drawn[12:16], drawn[16:20], drawn[20:]))
         instance = request.instance
-        # Who reads a broker's log finds the client, or the instance, in the id (generateMemberId).
+        # The id shows the client, or the instance, to readers of a broker's log (generateMemberId).
         new = f"{connection.client if instance is None else instance}-{uuid}"
         if instance is not None and instance in group.static_members:
             await self._rejoin_static(group, new, request, connection.respond)
         elif instance is None and request.requires_known_member_id:
-            # It joins again with this id; one that goes away in between is not waited for as long
-            # as a member would be.
+            # The member has to join again with this id. If it does not, it is removed sooner than a
+            # member would be.
             group.pending_members[new] = None
             connection.respond(JoinGroupResponse(Errors.MEMBER_ID_REQUIRED, member=new))
             pending = DelayedHeartbeat(self, group, new, request.session_timeout_ms, pending=True)
@@ -223,8 +223,8 @@ class GroupCoordinator:
         await self._schedule_heartbeat(group, member)
         member.protocols, member.on_joined = request.protocols, respond
         if group.is_in(STABLE) and group.protocol == group.select_protocol():
-            # Nobody else joins again: the assignment stays as it is. The leader that has restarted
-            # is answered with its old id as the leader's, so that it assigns nothing.
+            # No other member joins again: the assignment stays. A restarted leader gets a response
+            # with its old id as the leader's, so that it does not assign.
             assignments = {m.member: m.assignment for m in group.members.values()}
 
             def done(error: Errors) -> None:
@@ -254,8 +254,8 @@ class GroupCoordinator:
             respond(JoinGroupResponse(Errors.UNKNOWN_MEMBER_ID, member=request.member))
             return
         unchanged = member.protocols == request.protocols
-        # It asks again, because the first answer was lost; or it does not lead, and nothing about
-        # it has changed. A leader that joins again wants another assignment: topics have changed.
+        # A repeated request whose first response was lost, or an unchanged member that is not the
+        # leader. A leader that joins again wants a new assignment, because topics have changed.
         if (group.is_in(COMPLETING) and unchanged) or (
             group.is_in(STABLE) and unchanged and group.leader != request.member
         ):
@@ -282,7 +282,7 @@ class GroupCoordinator:
             request.protocols,
         )
         member.is_new = True
-        # The first rebalance of a group waits again for other members that start now.
+        # The first rebalance of a group is extended for other members that start now.
         if group.is_in(PREPARING) and group.generation == 0:
             group.new_member_added = True
         group.add(member, connection.respond)
@@ -296,7 +296,7 @@ class GroupCoordinator:
     def _joined(
         self, group: GroupMetadata, member: MemberMetadata, leader: str | None = None
     ) -> JoinGroupResponse:
-        """The answer of this generation; only the leader's lists the members."""
+        """The response for this generation; only the leader's lists the members."""
         if leader is None:
             leader = group.leader or ""
         return JoinGroupResponse(
@@ -322,7 +322,7 @@ class GroupCoordinator:
             await self._prepare_rebalance(group)
 
     async def _prepare_rebalance(self, group: GroupMetadata) -> None:
-        """All members are to join again, also those that wait for an assignment."""
+        """All members have to join again, including those that wait for an assignment."""
         if group.is_in(COMPLETING):
             await self._propagate_assignment(group, {}, Errors.REBALANCE_IN_PROGRESS)
         if group.is_in(EMPTY):
@@ -335,14 +335,14 @@ class GroupCoordinator:
         await self._joins.try_complete_else_watch(join, [group.group])
 
     async def postpone_join(self, group: GroupMetadata, delay_ms: int, left_ms: int) -> None:
-        """More members have come while the first rebalance waited: it waits on."""
+        """More members have joined during the first rebalance: extend it."""
         join = InitialDelayedJoin(self, group, delay_ms, left_ms)
         await self._joins.try_complete_else_watch(join, [group.group])
 
     async def complete_join(self, group: GroupMetadata) -> None:
-        """All have joined, or time is up: a new generation begins (onCompleteJoin)."""
+        """All members have joined, or time is up: start a new generation (onCompleteJoin)."""
         for member in list(group.members.values()):
-            # A static member keeps its place until its session ends: it may be restarting
+            # A static member keeps its place until its session expires: it may be restarting
             # (KIP-345).
             if member.on_joined is None and member.instance is None:
                 await self._stop_heartbeat(group, member)
@@ -350,7 +350,7 @@ class GroupCoordinator:
         if group.is_in(DEAD):
             return
         if group.members and not group.maybe_elect_new_joined_leader():
-            # Only static members, none of which has joined: until their sessions end.
+            # Only static members, none of which has joined: wait until their sessions expire.
             join = DelayedJoin(self, group, group.rebalance_timeout_ms)
             await self._joins.try_complete_else_watch(join, [group.group])
             return
@@ -359,8 +359,8 @@ class GroupCoordinator:
 
             def stored(error: Errors) -> None:
                 if error is not Errors.NONE:
-                    # The generation before may come back to life with the next coordinator, and
-                    # its members time out there.
+                    # The previous generation may be loaded by the next coordinator; its members
+                    # then time out there.
                     what = f"storing the empty group {group.group}"
                     self._context.failed(what, KafkaError(error))
 
@@ -372,7 +372,7 @@ class GroupCoordinator:
             member.is_new = False
 
     async def _sync_group(self, request: SyncGroupRequest, respond: OnSynced) -> None:
-        """A member asks for its assignment; the leader's request brings all of them."""
+        """A member requests its assignment; the leader's request has all assignments."""
         error = self._group_error(request.group)
         if error is Errors.COORDINATOR_LOAD_IN_PROGRESS:
             # The rebalance is lost with the old coordinator: the group joins again.
@@ -393,7 +393,7 @@ class GroupCoordinator:
                 respond(SyncGroupResponse(error))
                 return
             member = group.members[request.member]
-            # It has joined again without a rebalance, or the first answer was lost.
+            # It joined again without a rebalance, or the first response was lost.
             if group.is_in(STABLE):
                 respond(self._synced(group, member))
                 await self._schedule_heartbeat(group, member)
@@ -407,7 +407,7 @@ class GroupCoordinator:
 
         async def stored(error: Errors) -> None:
             async with group.lock:
-                # A member may have joined while the write was on its way.
+                # A member may have joined during the write.
                 if not group.is_in(COMPLETING) or group.generation != request.generation:
                     return
                 if error is Errors.NONE:
@@ -418,8 +418,8 @@ class GroupCoordinator:
                     await self._maybe_prepare_rebalance(group)
 
         def done(error: Errors) -> None:
-            # In Kafka in the thread that completed the write, which must not wait here for another
-            # one that has the group's lock and waits for the log.
+            # Kafka calls this in the thread that completed the write. Here it must not wait for a
+            # thread that holds the group's lock and waits for the log.
             self._context.spawn(f"group {group.group}", stored(error))
 
         await self._manager.store_group(group, assignments, done)
@@ -427,7 +427,7 @@ class GroupCoordinator:
     async def _propagate_assignment(
         self, group: GroupMetadata, assignments: dict[str, bytes], error: Errors
     ) -> None:
-        """Who waits for its assignment gets it; sessions begin again with it."""
+        """Send the assignments to waiting members, and restart their sessions."""
         for member in list(group.members.values()):
             member.assignment = assignments.get(member.member, b"")
             if member.on_synced is not None:
@@ -442,7 +442,7 @@ class GroupCoordinator:
 
     @staticmethod
     def _is_other_protocol(group: GroupMetadata, request: SyncGroupRequest) -> bool:
-        """From version 5 on a member says which protocol it believes to be the group's."""
+        """From version 5 on a member sends the protocol that it assumes."""
         return (request.protocol_type not in (None, group.protocol_type)) or (
             request.protocol not in (None, group.protocol)
         )
@@ -500,7 +500,7 @@ class GroupCoordinator:
             await self.remove_pending_member(group, name)
             await self._heartbeats.check_and_complete((group.group, name))
             return Errors.NONE
-        # By its instance id an administrator removes a static member whose id he does not know.
+        # An administrator can remove a static member by its instance id, without its member id.
         known = group.static_members.get(instance, name) if instance is not None else name
         member = group.members.get(known)
         if member is None:
@@ -510,9 +510,8 @@ class GroupCoordinator:
         return Errors.NONE
 
     async def remove_member(self, group: GroupMetadata, member: MemberMetadata) -> None:
-        """It has left or its session has ended: the others share its partitions
-        (removeMemberAndUpdateGroup)."""
-        # A new member may time out while its join waits: it is to try again.
+        """A member has left or its session has expired: rebalance (removeMemberAndUpdateGroup)."""
+        # A new member may time out during its join: it has to try again.
         self._answer_join(member, JoinGroupResponse(Errors.UNKNOWN_MEMBER_ID))
         group.remove(member.member)
         if group.is_in(STABLE, COMPLETING):
@@ -521,7 +520,7 @@ class GroupCoordinator:
             await self._joins.check_and_complete(group.group)
 
     async def remove_pending_member(self, group: GroupMetadata, member: str) -> None:
-        """It was given an id and has not joined with it."""
+        """The member got an id and has not joined with it."""
         group.pending_members.pop(member, None)
         if group.is_in(PREPARING):
             await self._joins.check_and_complete(group.group)
@@ -529,20 +528,19 @@ class GroupCoordinator:
     async def _schedule_heartbeat(
         self, group: GroupMetadata, member: MemberMetadata, timeout_ms: int | None = None
     ) -> None:
-        """The member is alive: its session begins again
-        (completeAndScheduleNextHeartbeatExpiration)."""
+        """The member is alive: restart its session (completeAndScheduleNextHeartbeatExpiration)."""
         key = (group.group, member.member)
         member.heartbeat_satisfied = True
         await self._heartbeats.check_and_complete(key)
         member.heartbeat_satisfied = False
-        # A member whose first join waits sends no heartbeats, and may have gone: it has a longer
-        # time of its own (KAFKA-7610).
+        # A member whose first join waits sends no heartbeats and may have died: it has a separate,
+        # longer timeout (KAFKA-7610).
         delay_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
         expected = DelayedHeartbeat(self, group, member.member, delay_ms)
         await self._heartbeats.try_complete_else_watch(expected, [key])
 
     async def _stop_heartbeat(self, group: GroupMetadata, member: MemberMetadata) -> None:
-        # What watches the member is completed by this, and does not expire.
+        # This completes the delayed heartbeat, which then does not expire.
         member.is_leaving = True
         await self._heartbeats.check_and_complete((group.group, member.member))
 
@@ -560,12 +558,11 @@ class GroupCoordinator:
             return
         group = self._manager.groups.get(request.group)
         if group is None:
-            # It names a generation of a group that is gone.
+            # The request names a generation of a group that no longer exists.
             if request.generation >= 0:
                 answer(Errors.ILLEGAL_GENERATION)
                 return
-            # A consumer that only keeps its offsets here: the group exists from its first commit
-            # on.
+            # A consumer that only stores offsets: its first commit creates the group.
             group = self._manager.add_group(request.group)
         async with group.lock:
             error = self._commit_error(group, request)
@@ -575,8 +572,8 @@ class GroupCoordinator:
             member = group.members.get(request.member)
             if member is not None:
                 await self._schedule_heartbeat(group, member)
-            # Partitions that this broker does not know are refused one by one
-            # (KafkaApis.scala@2.6.3 handleOffsetCommitRequest).
+            # Partitions unknown to this broker are rejected one by one (KafkaApis.scala@2.6.3
+            # handleOffsetCommitRequest).
             unknown = {
                 p: Errors.UNKNOWN_TOPIC_OR_PARTITION
                 for p, _ in request.offsets
@@ -592,13 +589,14 @@ class GroupCoordinator:
 
     @staticmethod
     def _commit_error(group: GroupMetadata, request: OffsetCommitRequest) -> Errors:
-        """doCommitOffsets. While members join again their commits are still taken: the last chance
-        before their partitions go to others."""
+        """doCommitOffsets. Commits are accepted while members join again: it is the last chance
+        before their partitions are reassigned."""
         if group.is_in(DEAD):
             return Errors.COORDINATOR_NOT_AVAILABLE
         if group.is_static_member_fenced(request.member, request.instance):
             return Errors.FENCED_INSTANCE_ID
-        # Such a consumer again, or an administrator: no member's offsets can be overwritten.
+        # A consumer without a group, or an administrator: there are no members whose offsets it
+        # could overwrite.
         if request.generation < 0 and group.is_in(EMPTY):
             return Errors.NONE
         if request.member not in group.members:
@@ -640,7 +638,7 @@ class GroupCoordinator:
             return DescribeGroupsResponse(error)
         group = self._manager.groups.get(request.group)
         if group is None:
-            # Kafka's answer about a group that it has never heard of (DeadGroup): no error.
+            # Kafka's response for an unknown group (DeadGroup) has no error.
             return DescribeGroupsResponse(Errors.NONE, DEAD.value)
         return DescribeGroupsResponse(
             Errors.NONE,
@@ -651,7 +649,7 @@ class GroupCoordinator:
         )
 
     async def _delete_group(self, name: str) -> Errors:
-        """handleDeleteGroups: only a group without members."""
+        """handleDeleteGroups: only a group without members can be deleted."""
         error = self._group_error(name, may_be_empty=True)
         if error is not Errors.NONE:
             return error
@@ -670,13 +668,13 @@ class GroupCoordinator:
     # -- leadership --------------------------------------------------------------------------------
 
     async def _on_group_loaded(self, group: GroupMetadata) -> None:
-        """Members get a whole session to be heard of."""
+        """Each member gets a full session timeout for its next heartbeat."""
         async with group.lock:
             for member in list(group.members.values()):
                 await self._schedule_heartbeat(group, member)
 
     async def _on_group_unloaded(self, group: GroupMetadata) -> None:
-        """Members that wait are sent to the new coordinator."""
+        """Waiting members are sent to the new coordinator."""
         async with group.lock:
             before = group.state
             group.transition_to(DEAD)
@@ -688,14 +686,14 @@ class GroupCoordinator:
                     respond, member.on_synced = member.on_synced, None
                     respond(SyncGroupResponse(Errors.NOT_COORDINATOR))
                 await self._stop_heartbeat(group, member)
-            # The rebalance that waits ends now: it finds the group dead.
+            # The waiting rebalance ends now: it finds the group dead.
             if before is PREPARING:
                 await self._joins.check_and_complete(group.group)
 
 
 class DelayedJoin(DelayedOperation):
-    """A rebalance waits until all members have joined again, or for the longest of their rebalance
-    time-outs."""
+    """A rebalance that waits until all members have joined again, or for the longest rebalance
+    timeout."""
 
     def __init__(self, coordinator: GroupCoordinator, group: GroupMetadata, delay_ms: int) -> None:
         super().__init__(delay_ms)
@@ -713,9 +711,10 @@ class DelayedJoin(DelayedOperation):
 
 
 class InitialDelayedJoin(DelayedJoin):
-    """The first rebalance of an empty group waits group.initial.rebalance.delay.ms, and again if
-    members have come meanwhile, up to their rebalance time-out: consumers that start together get
-    their partitions once."""
+    """The first rebalance of an empty group waits group.initial.rebalance.delay.ms. It waits again
+    if members join meanwhile, up to the rebalance timeout: consumers that start together cause one
+    rebalance.
+    """
 
     def __init__(
         self, coordinator: GroupCoordinator, group: GroupMetadata, delay_ms: int, left_ms: int
@@ -724,7 +723,7 @@ class InitialDelayedJoin(DelayedJoin):
         self._left_ms = left_ms
 
     async def try_complete(self) -> bool:
-        # Only time ends it, however many have joined.
+        # Only time ends it, no matter how many members have joined.
         return False
 
     async def on_complete(self) -> None:
@@ -739,8 +738,8 @@ class InitialDelayedJoin(DelayedJoin):
 
 
 class DelayedHeartbeat(DelayedOperation):
-    """A member is heard of in time, or it is out of the group. `pending`: it was given an id, and
-    is to join with it."""
+    """The deadline for a member's next heartbeat. `pending`: the deadline for a join with the
+    assigned id."""
 
     def __init__(
         self,
@@ -775,7 +774,7 @@ class DelayedHeartbeat(DelayedOperation):
                 return
             if self._pending:
                 await self._coordinator.remove_pending_member(self._group, self._member)
-            # It may have been heard of while this waited for the lock.
+            # A heartbeat may have arrived during the wait for the lock.
             elif not self._is_satisfied():
                 await self._coordinator.remove_member(
                     self._group, self._group.members[self._member]

@@ -1,7 +1,7 @@
 """One consumer group at its coordinator: members, state, generation, offsets.
 
-Plain rules under the group's lock, which the coordinator takes; no log, no timer, no request. Where
-Kafka iterates over a hash map of members, members come in the order in which they joined. Sources:
+Plain rules; the coordinator holds the group's lock. No log, no timer, no request. Where Kafka
+iterates over a hash map of members, members here are in the order in which they joined. Sources:
 coordinator/group/GroupMetadata.scala, MemberMetadata.scala@2.6.3.
 """
 
@@ -30,7 +30,7 @@ OnSynced = Callable[[SyncGroupResponse], None]
 
 class GroupState(Enum):
     """PREPARING_REBALANCE waits for members to join, COMPLETING_REBALANCE for the leader's
-    assignment; a DEAD group has been unloaded or deleted."""
+    assignment; a DEAD group was unloaded or deleted."""
 
     PREPARING_REBALANCE = "PreparingRebalance"
     COMPLETING_REBALANCE = "CompletingRebalance"
@@ -53,7 +53,8 @@ VALID_PREVIOUS_STATES = {
 
 
 class MemberMetadata:
-    """One member: what it joined with, its assignment, and the answers that it waits for."""
+    """One member: the data of its JoinGroup, its assignment, and the callbacks for its waiting
+    requests."""
 
     def __init__(
         self,
@@ -71,25 +72,25 @@ class MemberMetadata:
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
         self.protocol_type, self.protocols = protocol_type, protocols
-        # Given by the leader in SyncGroup, or read from the log.
+        # From the leader's SyncGroup, or read from the log.
         self.assignment = b""
         self.on_joined: OnJoined | None = None
         self.on_synced: OnSynced | None = None
         self.is_leaving = self.is_new = self.heartbeat_satisfied = False
 
     def has_satisfied_heartbeat(self) -> bool:
-        """A member whose request waits here is alive: its socket is muted, so it cannot send
-        heartbeats. A new one may have gone while its first join waits (hasSatisfiedHeartbeat)."""
+        """A member whose request waits here counts as alive: its socket is muted, so it cannot send
+        heartbeats. A new member may have died during its first join (hasSatisfiedHeartbeat)."""
         if self.is_new:
             return self.heartbeat_satisfied
         return self.on_joined is not None or self.on_synced is not None or self.heartbeat_satisfied
 
     def metadata(self, protocol: str | None) -> bytes:
-        """What it joined with for a protocol."""
+        """The member's metadata for a protocol."""
         return dict(self.protocols).get(protocol or "", b"")
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """Its best protocol that all members have."""
+        """The member's preferred protocol among those that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
 
@@ -108,18 +109,18 @@ class GroupMetadata:
         self.static_members: dict[str, str] = {}
         """Member ids by instance id (KIP-345)."""
         self.pending_members: dict[str, None] = {}
-        """Ids that were given to members that have not joined with them yet (KIP-394)."""
+        """Ids assigned to members that have not joined with them yet (KIP-394)."""
         self.new_member_added = False
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.offset_bases: dict[TopicPartition, int] = {}
-        """Where in the log each committed offset stands: the newest wins."""
+        """The position of each committed offset in the log; the latest counts."""
 
     @classmethod
     def loaded(cls, kernel: Kernel, group: str, stored: StoredGroup) -> GroupMetadata:
-        """As its last generation is stored (GroupMetadata.loadGroup)."""
+        """The group as stored in its last generation (GroupMetadata.loadGroup)."""
         it = cls(kernel, group)
-        # The log has generations only once they are assigned: a rebalance that was under way is
-        # lost with the old coordinator, and begins again when its members ask.
+        # The log has only assigned generations: a rebalance in progress is lost with the old
+        # coordinator and starts again with the members' next requests.
         it.state = GroupState.STABLE if stored.members else GroupState.EMPTY
         it.generation, it.protocol_type = stored.generation, stored.protocol_type or None
         it.protocol, it.leader = stored.protocol, stored.leader
@@ -132,7 +133,7 @@ class GroupMetadata:
                 m.rebalance_timeout_ms,
                 m.session_timeout_ms,
                 stored.protocol_type,
-                # Only the chosen protocol is stored; the others come back when the member joins
+                # Only the chosen protocol is stored; the member sends the others when it joins
                 # again.
                 ((stored.protocol or "", m.subscription),),
             )
@@ -143,7 +144,7 @@ class GroupMetadata:
         return it
 
     def stored(self, assignments: dict[str, bytes], now_ms: int) -> StoredGroup:
-        """As this generation is written to the log."""
+        """The record of this generation for the log."""
         members = tuple(
             StoredMember(
                 m.member,
@@ -171,25 +172,26 @@ class GroupMetadata:
 
     def transition_to(self, state: GroupState) -> None:
         allowed = VALID_PREVIOUS_STATES[state]
-        # Kafka throws IllegalStateException: a bug of the program, not a state of the group.
+        # Kafka throws IllegalStateException here: a bug, not a state of the group.
         assert self.state in allowed, f"group {self.group}: {self.state} to {state}"
         self.state = state
 
     def init_next_generation(self) -> None:
-        """Everybody has joined who will (initNextGeneration)."""
+        """All members that will join have joined: start the next generation
+        (initNextGeneration)."""
         self.generation += 1
         if self.members:
             self.protocol = self.select_protocol()
             self.transition_to(GroupState.COMPLETING_REBALANCE)
         else:
-            # Nobody is left. The offsets stay, and with them the group.
+            # No members are left. The offsets stay, and so does the group.
             self.protocol = None
             self.transition_to(GroupState.EMPTY)
 
     # -- members -----------------------------------------------------------------------------------
 
     def add(self, member: MemberMetadata, on_joined: OnJoined) -> None:
-        # The first member says what kind of group it is, until it is empty again.
+        # The first member determines the protocol type until the group is empty again.
         if not self.members:
             self.protocol_type = member.protocol_type
         if self.leader is None:
@@ -198,18 +200,17 @@ class GroupMetadata:
         member.on_joined = on_joined
 
     def remove(self, member: str) -> None:
-        """Remove a member; another one leads if it did."""
+        """Remove a member; if it was the leader another member becomes leader."""
         gone = self.members.pop(member, None)
         if gone is not None and gone.instance is not None:
             self.static_members.pop(gone.instance, None)
         if self.leader == member:
-            # The oldest of those that are left; Kafka takes the first of a hash map, which may be
-            # any.
+            # The oldest remaining member; Kafka takes the first of a hash map, which may be any.
             self.leader = next(iter(self.members), None)
 
     def replace_static_member(self, old: str, new: str) -> MemberMetadata:
-        """The instance has restarted: it takes its former place under a new member id. The
-        process that still waits under the old one is fenced (replaceGroupInstance)."""
+        """The instance has restarted and gets its old place under a new member id. A process that
+        still waits under the old id is fenced (replaceGroupInstance)."""
         member = self.members.pop(old)
         if member.on_joined is not None:
             member.on_joined(JoinGroupResponse(Errors.FENCED_INSTANCE_ID, member=old))
@@ -225,8 +226,8 @@ class GroupMetadata:
         return member
 
     def is_static_member_fenced(self, member: str, instance: str | None) -> bool:
-        """Another process has this instance id now."""
-        # An instance that is not known fences nobody: the caller finds the member unknown.
+        """Whether another process has this instance id now."""
+        # An unknown instance is not fenced: the caller then finds the member unknown.
         return instance is not None and self.static_members.get(instance, member) != member
 
     @property
@@ -239,12 +240,12 @@ class GroupMetadata:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """As long as the slowest member may take."""
+        """The longest rebalance timeout of the members."""
         return max((m.rebalance_timeout_ms for m in self.members.values()), default=0)
 
     def maybe_elect_new_joined_leader(self) -> bool:
-        """A static leader that has not joined again hands over to one that has; False where none
-        has (maybeElectNewJoinedLeader)."""
+        """If a static leader has not joined again, another joined member becomes leader; False if
+        none has joined (maybeElectNewJoinedLeader)."""
         if self.leader is None:
             return False
         if self.members[self.leader].on_joined is not None:
@@ -258,18 +259,18 @@ class GroupMetadata:
     # -- protocols ---------------------------------------------------------------------------------
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a member with these protocols can join the others."""
+        """Whether a member with these protocols can join the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         return self.protocol_type == protocol_type and bool(self._candidates().intersection(names))
 
     def _candidates(self) -> frozenset[str]:
-        """Protocols that every member has."""
+        """The protocols that every member supports."""
         of_members = [frozenset(n for n, _ in m.protocols) for m in self.members.values()]
         return frozenset.intersection(*of_members) if of_members else frozenset()
 
     def select_protocol(self) -> str:
-        """The one that most members vote for."""
+        """The protocol with the most votes."""
         candidates = self._candidates()
         votes = Counter(member.vote(candidates) for member in self.members.values())
         return votes.most_common(1)[0][0]
@@ -277,7 +278,7 @@ class GroupMetadata:
     # -- what others are shown ---------------------------------------------------------------------
 
     def joined_members(self) -> tuple[JoinedMember, ...]:
-        """For the leader's assignment."""
+        """The members, for the leader's assignment."""
         return tuple(
             JoinedMember(m.member, m.instance, m.metadata(self.protocol))
             for m in self.members.values()
@@ -302,8 +303,8 @@ class GroupMetadata:
     def on_offset_committed(
         self, partition: TopicPartition, committed: CommittedOffset, base_offset: int
     ) -> None:
-        """A commit is in the log. Answers to two commits may come in the other order: what stands
-        later in the log wins (onOffsetCommitAppend)."""
+        """A commit was written. Two commits may complete in reverse order: the later one in the log
+        counts (onOffsetCommitAppend)."""
         if base_offset > self.offset_bases.get(partition, -1):
             self.offsets[partition] = committed
             self.offset_bases[partition] = base_offset

@@ -1,8 +1,8 @@
 """The groups that one broker coordinates, and their records in `__consumer_offsets`.
 
-Owns which partitions of that topic this broker has loaded, how a group finds its partition, and how
-what changes is written there before it counts. What a record looks like is in `group_records`, what
-follows from one in `group_coordinator`. Offsets do not expire. Source:
+Owns which partitions of that topic this broker has loaded, how a group's partition is found, and
+how changes are written there before they take effect. `group_records` has the format of records,
+`group_coordinator` the effects. Offsets do not expire. Source:
 coordinator/group/GroupMetadataManager.scala@2.6.3.
 """
 
@@ -57,12 +57,13 @@ class GroupMetadataManager:
         partition_count: int,
         wall_ms: Callable[[], int],
     ) -> None:
-        """`partition_count`: of `__consumer_offsets`; `wall_ms` for time stamps in its records."""
+        """`partition_count` is that of `__consumer_offsets`; `wall_ms` is the clock for timestamps
+        in its records."""
         self._context, self._replicas, self._wall_ms = context, replica_manager, wall_ms
         self.partition_count = partition_count
         self.groups: dict[str, GroupMetadata] = {}
-        # Partitions that this broker leads and has read, and those that it is reading.
-        # Dictionaries, for the order that sets do not keep.
+        # Partitions that this broker leads and has loaded, and those that it is loading. Dicts,
+        # because sets do not keep their order.
         self._owned: dict[int, None] = {}
         self._loading: dict[int, None] = {}
         self._jobs: Queue[Callable[[], Awaitable[None]]] | None = None
@@ -72,7 +73,7 @@ class GroupMetadataManager:
     def partition_for(self, group: str) -> int:
         """Utils.abs(groupId.hashCode) % groupMetadataTopicPartitionCount."""
         number = signed(java_hash(group))
-        # Java's Math.abs of the least integer is negative: Utils.abs makes it 0.
+        # The absolute value of Java's smallest integer is negative: Utils.abs returns 0.
         return (0 if number == -(2**31) else abs(number)) % self.partition_count
 
     def is_group_local(self, group: str) -> bool:
@@ -93,10 +94,12 @@ class GroupMetadataManager:
     async def store_group(
         self, group: GroupMetadata, assignments: dict[str, bytes], done: Callable[[Errors], None]
     ) -> None:
-        """Write a generation; `done` when all in-sync replicas have it. Under the group's lock.
+        """Write a generation; `done` is called when all in-sync replicas have it. The caller holds
+        the group's lock.
 
-        `done` runs in the thread that completes the write, which need not have the lock: it may not
-        wait."""
+        `done` runs in the thread that completes the write, which may not hold the lock: it must not
+        block.
+        """
         stored = group.stored(assignments, self._wall_ms())
         version = self._context.profile.group_record_versions[1]
 
@@ -108,7 +111,7 @@ class GroupMetadataManager:
                 error = Errors.NOT_COORDINATOR
             done(error)
 
-        # One record for the whole group: the next generation's replaces it.
+        # One record for the whole group: the next generation's record replaces it.
         record = (group_key(group.group), group_value(stored, version))
         await self._append(group.group, [record], answered)
 
@@ -118,18 +121,18 @@ class GroupMetadataManager:
         offsets: Iterable[tuple[TopicPartition, CommittedOffset]],
         done: Callable[[tuple[tuple[TopicPartition, Errors], ...]], None],
     ) -> None:
-        """Write committed offsets; they count when all in-sync replicas have them. Under the
-        group's lock; `done` as in `store_group`."""
+        """Write committed offsets; they take effect when all in-sync replicas have them. The caller
+        holds the group's lock; `done` as in `store_group`."""
         most = self._context.config.offset_metadata_max_bytes
         offsets = tuple(offsets)
-        # Those that are too long are refused by themselves, and do not stop the others.
+        # An entry whose metadata is too long is rejected on its own.
         accepted = [(p, o) for p, o in offsets if len(o.metadata) <= most]
 
         def answered(result: ProducedPartition) -> None:
             error = result.error
             if error is Errors.NONE:
                 for number, (partition, committed) in enumerate(accepted):
-                    # Unloaded meanwhile: who leads the partition now reads the commit from its log.
+                    # Unloaded meanwhile: the partition's new leader reads the commit from its log.
                     if not group.is_in(GroupState.DEAD):
                         group.on_offset_committed(partition, committed, result.base_offset + number)
             elif error in _NOT_AVAILABLE:
@@ -154,9 +157,9 @@ class GroupMetadataManager:
             answered(ProducedPartition(TopicPartition(GROUP_METADATA_TOPIC, 0), Errors.NONE, -1))
 
     async def delete_group(self, group: GroupMetadata) -> None:
-        """Tombstones for a group and its offsets (cleanupGroupMetadata): whether they reach the
-        followers is not waited for."""
-        # At once: no member joins it while the tombstones are written.
+        """Write tombstones for a group and its offsets, without waiting for the followers
+        (cleanupGroupMetadata)."""
+        # Removed first: no member can join it while the tombstones are written.
         self.groups.pop(group.group, None)
         records: Records = [(offset_key(group.group, p), None) for p in group.offsets]
         await self._append(group.group, [*records, (group_key(group.group), None)], acks=0)
@@ -180,19 +183,20 @@ class GroupMetadataManager:
     # -- loading and unloading ---------------------------------------------------------------------
 
     def schedule_load(self, number: int, on_loaded: OnGroup) -> None:
-        """This broker leads partition `number` of the topic now. Until it is read, groups of it
-        answer COORDINATOR_LOAD_IN_PROGRESS."""
+        """This broker now leads partition `number`. Until it is loaded its groups respond with
+        COORDINATOR_LOAD_IN_PROGRESS."""
         if number in self._owned:
             return
         self._loading[number] = None
         self._schedule(lambda: self._load(number, on_loaded))
 
     def schedule_unload(self, number: int, on_unloaded: OnGroup) -> None:
-        """Another broker leads it."""
+        """Another broker now leads the partition."""
         self._schedule(lambda: self._unload(number, on_unloaded))
 
     def _schedule(self, job: Callable[[], Awaitable[None]]) -> None:
-        """One thread for both, so that they happen in the order in which leaders changed."""
+        """One thread for loads and unloads, so that they happen in the order of the leader
+        changes."""
         if self._jobs is None:
             self._jobs = Queue(self._context.kernel)
             self._context.spawn("group-metadata-manager-0", self._run(self._jobs))
@@ -205,10 +209,10 @@ class GroupMetadataManager:
             await job()
 
     async def _load(self, number: int, on_loaded: OnGroup) -> None:
-        """Read the partition from its start to its end (doLoadGroupsAndOffsets)."""
+        """Read the partition from start to end (doLoadGroupsAndOffsets)."""
         partition = TopicPartition(GROUP_METADATA_TOPIC, number)
         hosted = self._replicas.partitions.get(partition)
-        # Leadership may have gone again before the thread came to this.
+        # The leadership may have moved again before this job started.
         log = hosted.leader_log if hosted is not None else None
         if log is None:
             self._loading.pop(number, None)
@@ -219,13 +223,13 @@ class GroupMetadataManager:
                 for record in records_of(batch.data, batch.base_offset) if batch.data else ():
                     contents.take(record)
             except (UnknownRecord, UnreadableBatch) as error:
-                # The rest of this batch is left out, and the groups that could be read are served.
+                # The rest of this batch is skipped; groups that could be read are available.
                 self._context.failed(f"loading {partition}", error)
-        # Owned before the groups' timers begin: they may act at once.
+        # Owned before the groups' timers start: these may act at once.
         self._owned[number] = None
         self._loading.pop(number, None)
         for group in contents.loaded(self._context.kernel):
-            # A group that is here already stays as it is.
+            # A group that is already loaded stays unchanged.
             if self.groups.setdefault(group.group, group) is group:
                 await on_loaded(group)
 
@@ -239,14 +243,14 @@ class GroupMetadataManager:
 
 
 class _Contents:
-    """What a partition's records come to, later ones over earlier ones."""
+    """The result of a partition's records: later ones replace earlier ones."""
 
     def __init__(self) -> None:
         self._groups: dict[str, StoredGroup] = {}
         self._offsets: dict[str, dict[TopicPartition, tuple[CommittedOffset, int]]] = {}
 
     def take(self, record: Record) -> None:
-        """UnknownRecord. Of a value that is not known the key keeps what it had."""
+        """Raises UnknownRecord; an unreadable value leaves the key's previous value."""
         key = None if record.key is None else read_key(record.key)
         match key:
             case OffsetKey(group, partition):
@@ -262,11 +266,11 @@ class _Contents:
                     self._groups[group] = read_group(record.value)
 
     def loaded(self, kernel: Kernel) -> Iterator[GroupMetadata]:
-        """Also those that only keep offsets here."""
+        """The groups, including those that only store offsets."""
         with_offsets = (name for name, offsets in self._offsets.items() if offsets)
         for name in dict.fromkeys([*self._groups, *with_offsets]):
             stored = self._groups.get(name, StoredGroup("", 0, None, None, ()))
-            # Offsets without a group's record are of a consumer that chose its partitions itself,
+            # Offsets without a group record belong to a consumer that assigns its own partitions
             # and only commits.
             group = GroupMetadata.loaded(kernel, name, stored)
             for partition, (committed, base) in self._offsets.get(name, {}).items():

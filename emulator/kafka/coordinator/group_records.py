@@ -1,7 +1,7 @@
-"""What stands in `__consumer_offsets`: committed offsets, and groups with their members.
+"""The records of `__consumer_offsets`: committed offsets, and groups with their members.
 
-Keys and values as Kafka writes them, so that brokers of both kinds read each other's logs. Which
-version of a value is written the profile says. Source: GroupMetadataManager.scala@2.6.3
+Keys and values have Kafka's format, so that emulated and real brokers can read each other's logs.
+The profile defines the written versions. Source: GroupMetadataManager.scala@2.6.3
 (GROUP_METADATA_VALUE_SCHEMA_V0 to V3, OFFSET_COMMIT_VALUE_SCHEMA_V0 to V3).
 """
 
@@ -16,7 +16,7 @@ from emulator.kafka.protocol.groups import CommittedOffset
 from emulator.trace.values import TopicPartition
 
 OFFSET_KEY, GROUP_KEY = 1, 2
-"""The newest versions of the two kinds of keys; version 0 is an offset's too."""
+"""The newest versions of the two kinds of keys; version 0 is an offset key too."""
 
 
 class OffsetKey(NamedTuple):
@@ -29,7 +29,7 @@ class GroupKey(NamedTuple):
 
 
 class StoredMember(NamedTuple):
-    """A member as its group is stored."""
+    """A member as stored with its group."""
 
     member: str
     instance: str | None
@@ -42,7 +42,7 @@ class StoredMember(NamedTuple):
 
 
 class StoredGroup(msgspec.Struct, frozen=True):
-    """A generation of a group; `protocol` and `leader` are None where it is empty."""
+    """A generation of a group; `protocol` and `leader` are None if it is empty."""
 
     protocol_type: str
     generation: int
@@ -53,7 +53,7 @@ class StoredGroup(msgspec.Struct, frozen=True):
 
 
 class UnknownRecord(Exception):
-    """A key or value of a version that is not known here."""
+    """The key or value has an unknown version."""
 
 
 def offset_key(group: str, partition: TopicPartition) -> bytes:
@@ -66,7 +66,7 @@ def group_key(group: str) -> bytes:
 
 
 def offset_value(committed: CommittedOffset, now_ms: int, version: int) -> bytes:
-    """Version 1 has a time of expiry (-1: none), 2 none, 3 the leader epoch."""
+    """Version 1 has an expiry time (-1: none), 2 does not, 3 has the leader epoch."""
     start = struct.pack(">hq", version, committed.offset)
     if version >= 3:
         start += struct.pack(">i", committed.leader_epoch)
@@ -75,7 +75,7 @@ def offset_value(committed: CommittedOffset, now_ms: int, version: int) -> bytes
 
 
 def group_value(group: StoredGroup, version: int) -> bytes:
-    """Version 1 has members' rebalance time-outs, 2 a time stamp, 3 static members."""
+    """Version 1 has the members' rebalance timeouts, 2 a timestamp, 3 static members."""
     out = [struct.pack(">h", version), _text(group.protocol_type)]
     out += [struct.pack(">i", group.generation), _text(group.protocol), _text(group.leader)]
     if version >= 2:
@@ -94,7 +94,7 @@ def group_value(group: StoredGroup, version: int) -> bytes:
 
 
 def read_key(data: bytes) -> OffsetKey | GroupKey:
-    """UnknownRecord."""
+    """Raises UnknownRecord."""
     reader = _Reader(data)
     match reader.number(">h"):
         case 0 | 1:
@@ -107,19 +107,19 @@ def read_key(data: bytes) -> OffsetKey | GroupKey:
 
 
 def read_offset(data: bytes) -> CommittedOffset:
-    """UnknownRecord."""
+    """Raises UnknownRecord."""
     reader = _Reader(data)
     version = reader.number(">h")
     if not 0 <= version <= 3:
         raise UnknownRecord(f"an offset of version {version}")
     offset = reader.number(">q")
     epoch = reader.number(">i") if version >= 3 else -1
-    # The times that come behind nobody here reads: offsets do not expire.
+    # The timestamps that follow are not read: offsets do not expire here.
     return CommittedOffset(offset, epoch, reader.required_text())
 
 
 def read_group(data: bytes) -> StoredGroup:
-    """UnknownRecord."""
+    """Raises UnknownRecord."""
     reader = _Reader(data)
     version = reader.number(">h")
     if not 0 <= version <= 3:
@@ -141,7 +141,7 @@ def read_group(data: bytes) -> StoredGroup:
                 instance,
                 client_id,
                 client_host,
-                # Version 0 has one time-out for both.
+                # Version 0 has one timeout for both.
                 session if rebalance < 0 else rebalance,
                 session,
                 subscription,
@@ -163,7 +163,7 @@ def _bytes(data: bytes) -> bytes:
 
 
 class _Reader:
-    """Fields one after the other."""
+    """Reads fields one after the other."""
 
     def __init__(self, data: bytes) -> None:
         self._data, self._at = data, 0
@@ -177,7 +177,7 @@ class _Reader:
         return int(value)
 
     def _take(self, length: int) -> bytes:
-        # Past the end the slice is short; the next number to be read finds that out.
+        # Beyond the end the slice is too short; reading the next number reports that.
         self._at += length
         return self._data[self._at - length : self._at]
 

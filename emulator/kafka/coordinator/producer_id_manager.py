@@ -1,8 +1,8 @@
-"""Producer ids of one broker, out of blocks of 1000 that brokers claim in ZooKeeper.
+"""Producer ids of one broker, from blocks of 1000 that brokers claim in ZooKeeper.
 
-A block is claimed by a conditional write of `/latest_producer_id_block`, so that no two brokers
-give the same id; what is left of a block when its broker ends is never given. Kafka claims the
-first block when it starts, here the first request does. Source:
+A block is claimed with a conditional write of `/latest_producer_id_block`, so that no two brokers
+assign the same id. The rest of a block is never used after its broker's end. Kafka claims the first
+block at start-up; here the first request does. Source:
 coordinator/transaction/ProducerIdManager.scala@2.6.3.
 """
 
@@ -20,7 +20,7 @@ MAX_PRODUCER_ID = 2**63 - 1
 
 
 class ProducerIdManager:
-    """The block that this broker has claimed, and the next id of it."""
+    """The claimed block, and its next id."""
 
     def __init__(self, context: BrokerContext, zk_client: KafkaZkClient) -> None:
         self._broker, self._zk_client = context.broker, zk_client
@@ -29,7 +29,7 @@ class ProducerIdManager:
         self._end = -1
 
     async def generate_producer_id(self) -> int:
-        """The next id. Requests wait here for each other while one claims a block."""
+        """The next id. While one request claims a block, others wait here."""
         async with self._lock:
             if self._next > self._end:
                 block = await self._claim_block()
@@ -38,10 +38,10 @@ class ProducerIdManager:
             return self._next - 1
 
     async def _claim_block(self) -> ProducerIdBlock:
-        """getNewProducerIdBlock: read who has the last one, and write the next until nobody else
+        """getNewProducerIdBlock: read the last block and write the next one, until no other broker
         was faster."""
         while True:
-            # Again after each write that lost: the winner's block is the latest then.
+            # Read again after a failed write: the winner's block is then the latest.
             latest, version = await self._zk_client.get_producer_id_block()
             start = 0 if latest is None else latest.end + 1
             if start > MAX_PRODUCER_ID - BLOCK_SIZE:
