@@ -1,1 +1,1 @@
-"""Where a cluster runs: virtual time, real ZooKeeper, processes, real Kafka."""
+"""The worlds in which a cluster runs: virtual time, real ZooKeeper, processes, real Kafka."""

@@ -1,7 +1,7 @@
-"""The load of another machine, which a world imitates when its run is compared with a recording.
+"""The load of another machine, imitated when a run is compared with a recording.
 
-A world without a calibration keeps its own time: virtual time has a machine with nothing else to
-do, live time the machine that it runs on.
+A world without a calibration keeps its own timing: virtual time models an idle machine, live time
+has the load of the machine that it runs on.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ class Calibration(Protocol):
     """A model of latency, jitter and load."""
 
     def prepare(self, action: str, at_us: int) -> None:
-        """An action of this name is going to be carried out then."""
+        """An action with this name follows."""
         ...
 
     def delay_us(self, actor: str) -> int:
-        """How much later something is that needs a core now."""
+        """The extra delay of work that needs a CPU core now."""
         ...
 
     def paced(self, service: Service) -> Service:
-        """Live time: a real ZooKeeper service, at the pace that clients had on that machine."""
+        """Live time: a real ZooKeeper service with the request pace of clients on that machine."""
         ...
 
 

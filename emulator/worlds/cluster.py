@@ -1,9 +1,9 @@
 """A cluster: broker hosts, clients, ZooKeeper and the links between them.
 
-The same for every kind of host: emulated in this process, emulated as a process or in a container,
-real Kafka. What is done to a broker its host does, what is done to a link the links. What each can
-be given is declared in its `Capabilities`, and what cannot be given is refused here. Knows no kind
-of host, no world and no scenario by name.
+The same class serves every kind of host: emulated in this process, emulated as a process or in a
+container, real Kafka. A host carries out the actions on its broker, the links those on connections.
+Each declares what it supports in its `Capabilities`; an unsupported action is rejected here. Knows
+no kind of host, no world and no scenario by name.
 """
 
 from __future__ import annotations
@@ -23,31 +23,32 @@ from zk.wire import labelled
 
 
 class BrokerHost(base.BrokerHost, Protocol):
-    """One broker somewhere, as its cluster sees it."""
+    """One broker of any kind, as its cluster sees it."""
 
     def boot(self, not_before_us: Mapping[str, int] | None = None) -> None:
-        """Its next process; `not_before_us` holds steps of the boot back, where time is ours."""
+        """Start the next process; `not_before_us` delays steps of the start-up, where the world
+        controls time."""
         ...
 
     @property
     def started(self) -> bool:
-        """Its sockets answer."""
+        """Whether its sockets accept requests."""
         ...
 
     def knows(self, brokers: Collection[int]) -> bool:
-        """It serves, and its metadata has all of these."""
+        """Whether it is up and its metadata has all of these."""
         ...
 
     def when_dead(self, then: Callable[[], object]) -> None:
-        """Call it as soon as there is no process; of several that wait, the last."""
+        """Call `then` as soon as there is no process; if several wait, the last one counts."""
         ...
 
     def end(self) -> None:
-        """The run is over: begin to end its process, whatever it is doing."""
+        """The run is over: start to end its process, in any state."""
         ...
 
     def join(self) -> None:
-        """It has ended."""
+        """Wait until the process has ended."""
         ...
 
 
@@ -55,7 +56,7 @@ H = TypeVar("H", bound=BrokerHost)
 
 
 class Places(Protocol):
-    """Where something can be held (scenario.actions.hold)."""
+    """The places where something can be held (scenario.actions.hold)."""
 
     def hold(self, place: Place) -> None: ...
 
@@ -75,7 +76,7 @@ class Cluster(Generic[H]):
         record: Callable[[Action], object],
         places: Places | None = None,
     ) -> None:
-        """`record` notes an action before it is carried out."""
+        """`record` records an action before it is carried out."""
         self.hosts, self.zookeeper, self.links, self.clients = hosts, zookeeper, links, clients
         self.capabilities, self._record, self._places = capabilities, record, places
         self.on_start: Callable[[int, int | None], object] = labelled("on_start")(
@@ -84,21 +85,21 @@ class Cluster(Generic[H]):
 
     @labelled("start")
     def start(self, broker: int, not_before_us: Mapping[str, int] | None = None) -> H:
-        """Boot a broker's next process."""
+        """Start a broker's next process."""
         host = self.hosts[broker]
         host.boot(not_before_us)
         return host
 
     @property
     def is_up(self) -> bool:
-        """Every broker has started, and every metadata cache knows all of them."""
+        """Whether every broker has started and every metadata cache has all of them."""
         return all(host.knows(self.hosts.keys()) for host in self.hosts.values())
 
     def close(self) -> None:
-        """All brokers end, in an orderly way where they still can."""
+        """End all brokers, in an orderly way where that is still possible."""
         for host in self.hosts.values():
-            # All are asked to end before any is waited for: a run's end takes as long as its
-            # slowest broker.
+            # All brokers are stopped before any is waited for: the end of a run takes as long as
+            # its slowest broker.
             host.end()
         for host in self.hosts.values():
             host.join()
@@ -107,16 +108,17 @@ class Cluster(Generic[H]):
 
     @labelled("apply")
     def apply(self, action: Action) -> None:
-        """Note an action, and carry it out. UserError when a part of the cluster cannot."""
+        """Record an action and carry it out. UserError if a part of the cluster does not support
+        it."""
         if why := self.capabilities.refusal(action):
             raise UserError(f"{action.name}: {why}")
-        # Before it is carried out: what it leads to has the action as its cause.
+        # Before it is carried out: the action is the cause of its effects.
         self._record(action)
         action.apply(self)
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """Two processes of one broker at a time would share its disk: one that is about to end is
-        followed by the next when it has."""
+        """Two simultaneous processes of one broker would share its disk: if one is about to end,
+        the next one starts after its end."""
         host = self.hosts[broker]
         if host.is_running:
             raise UserError(f"start: broker {broker} runs already")
@@ -132,7 +134,7 @@ class Cluster(Generic[H]):
 
 
 class KernelPlaces:
-    """Places on a kernel; it has none of its own until something is held."""
+    """Places on a kernel, created when the first hold is requested."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
@@ -148,7 +150,7 @@ class KernelPlaces:
 
 
 def on_the_trace(kernel: Kernel, action: Action) -> None:
-    """An action as an event, which nothing has led to."""
+    """An action as an event without a cause."""
     kernel.current, kernel.cause = None, -1
     broker = getattr(action, "broker", None) or 0
     kernel.emit(events.ActionApplied, broker, action.name, action.parameters)

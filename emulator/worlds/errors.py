@@ -1,4 +1,4 @@
-"""How a world can fail to play at all."""
+"""Why a world cannot play."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from emulator.scenario.errors import UserError
 
 
 class DidNotComeUp(Exception):
-    """A broker did not start, or the brokers did not hear of each other."""
+    """A broker did not start, or the brokers did not learn of each other."""
 
 
 class TooFast(UserError):
-    """Time is scaled more than ZooKeeper's whole milliseconds, or this machine, can follow."""
+    """Time runs faster than ZooKeeper's whole milliseconds, or this machine, allow."""
 
     def __init__(self, time_scale: int, why: str) -> None:
         super().__init__(f"--time-scale {time_scale}: {why}; try a smaller one")

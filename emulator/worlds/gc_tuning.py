@@ -1,8 +1,8 @@
-"""How often Python looks for garbage in cycles while a world runs in virtual time.
+"""Python's garbage collection during a run in virtual time.
 
-A simulated run makes millions of small values that live as long as the trace, and hardly any cycle:
-looking through them all again and again costs a tenth of its time and finds next to nothing. What
-is there before the run is set aside (`gc.freeze`), and collections come rarely. Owns no world.
+A simulated run creates millions of small values that live as long as the trace, and hardly any
+reference cycles. Scanning them repeatedly costs a tenth of the time and finds almost nothing.
+Existing objects are excluded (`gc.freeze`), and collections are rare. Owns no world.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ THRESHOLDS = (100_000, 50, 100)
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Within: collections are rare. Afterwards all is as it was."""
+    """Within this context collections are rare; afterwards the previous settings apply again."""
     before = gc.get_threshold()
     gc.collect()
     gc.freeze()

@@ -1,4 +1,4 @@
-"""How a world gets at what real Kafka logs: a world reads no logs, its caller gives it a reader."""
+"""Access to real Kafka's logs: a world does not read logs itself; its caller passes a reader."""
 
 from __future__ import annotations
 
@@ -13,5 +13,5 @@ ReadKafkaLogs: TypeAlias = Callable[[Path, int], Sequence[AnyEvent]]
 
 
 def no_logs(folder: Path, broker: int) -> Sequence[AnyEvent]:
-    """For runs without real Kafka."""
+    """The reader for runs without real Kafka."""
     raise AssertionError(f"{folder}: nobody reads the logs of broker {broker}")

@@ -1,8 +1,9 @@
-"""The links of a cluster's brokers, and what faults make of them (scenario.actions.base.Links).
+"""The links of a cluster's brokers, and the effects of faults on them
+(scenario.actions.base.Links).
 
-A link is two directions between two brokers, or between a broker and ZooKeeper. In memory messages
-ask the direction that they go; between processes a proxy stands on each connection's way. What both
-have in common is here once; brokers and ZooKeeper themselves are not.
+A link has two directions: between two brokers, or between a broker and ZooKeeper. In memory each
+message asks its direction for a delay; between processes each connection goes through a proxy. This
+module has what both kinds share, without brokers and ZooKeeper themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ ChanceOf = Callable[[str, str], Callable[[], Stream]]
 
 
 class Plug(Protocol):
-    """Takes the network away from a broker, or gives it back; False: that cannot be done here."""
+    """Disconnect a broker from the network, or reconnect it; False if that is not supported
+    here."""
 
     def __call__(self, broker: int, /, *, connected: bool) -> bool: ...
 
@@ -47,12 +49,12 @@ class ZooKeeperLinks(Protocol):
     def delay(self, broker: int, delay_ms: int) -> None: ...
 
     def disturb(self, broker: int, drawn_us: Callable[[Direction], int]) -> None:
-        """What passes takes longer by what is drawn for it."""
+        """Delay each message by a drawn time."""
         ...
 
 
 class BrokerLinks(ABC):
-    """What all kinds of links have in common. Heirs do it to a link between two brokers."""
+    """What all kinds of links share. Subclasses apply it to a link between two brokers."""
 
     def __init__(
         self, brokers: Sequence[int], zookeeper: ZooKeeperLinks, chance_of: ChanceOf
@@ -110,11 +112,11 @@ class BrokerLinks(ABC):
             direction = self._direction(a, b)
             conditions = msgspec.structs.replace(direction.conditions, **changes)
             name = f"{_name(a)}>{_name(b)}"
-            # A stream for each direction: what one draws does not shift what another one does.
+            # A stream for each direction: draws of one do not shift those of another.
             direction.behave(conditions, self._chance_of("link", name))
         forth, back = self._direction(broker, peer), self._direction(peer, broker)
         if isinstance(peer, str):
-            # ZooKeeper's side knows a client and a server, a link its two ends: here they meet.
+            # ZooKeeper's side knows client and server, a link its two ends: this maps between them.
             drawn = {Direction.TO_SERVER: forth.drawn_us, Direction.TO_CLIENT: back.drawn_us}
             self._zookeeper.disturb(broker, lambda direction: drawn[direction]())
         else:
@@ -180,12 +182,12 @@ class MemoryLinks(BrokerLinks):
         self._direction(a, b).narrow(bytes_per_s)
 
     def _disturbed(self, a: int, b: int, forth: LinkDirection, back: LinkDirection) -> None:
-        """Messages ask the direction itself."""
+        """Nothing to do: messages ask the direction itself."""
 
 
 class ProxiedLinks(BrokerLinks):
-    """Between processes: a proxy on the connections that one of two brokers opens to the other. It
-    sees bytes: what is drawn is drawn for a piece of them, not for a message."""
+    """Between processes: a proxy on the connections that one broker opens to another. It sees
+    bytes: a drawn delay applies to a chunk of them, not to a message."""
 
     def __init__(
         self,
@@ -195,8 +197,8 @@ class ProxiedLinks(BrokerLinks):
         proxies: Mapping[tuple[int, int], Proxy],
         plug: Plug = lambda _broker, connected: False,
     ) -> None:
-        """`proxies`: by (client, server). `plug` takes a broker's network away or gives it back;
-        False: that cannot be done here, and its links are cut one by one."""
+        """`proxies` by (client, server). `plug` disconnects a broker from the network or reconnects
+        it; False if that is not supported here: its links are then cut one by one."""
         super().__init__(brokers, zookeeper, chance_of)
         self._proxies, self._plug = proxies, plug
 
@@ -212,13 +214,15 @@ class ProxiedLinks(BrokerLinks):
         raise AssertionError("a proxy between brokers does not read requests: Capabilities say so")
 
     def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
-        """Limit the replies on connections that the broker opened: the records that it fetches."""
+        """Limit the responses on connections that the broker opened: the records that it
+        fetches."""
         for (client, _), proxy in self._proxies.items():
             if client == broker:
                 proxy.throttle(bytes_per_s, Direction.TO_CLIENT)
 
     def _between(self, a: int, b: int) -> Iterable[tuple[Proxy, Direction, Direction]]:
-        """The proxies between the two; for each, its direction from `a` to `b`, and the other."""
+        """The proxies between the two brokers, each with its direction from `a` to `b` and the
+        other one."""
         yield self._proxies[a, b], Direction.TO_SERVER, Direction.TO_CLIENT
         yield self._proxies[b, a], Direction.TO_CLIENT, Direction.TO_SERVER
 

@@ -1,8 +1,8 @@
 """The live world: wall-clock time, a real ZooKeeper server, one kazoo session per broker.
 
-Puts kernel, network, server, taps and cluster together. Every broker reaches ZooKeeper through a
-tap of its own, which says what passes and can be cut; what the server applied is read from its own
-log as it grows. Brokers live in this process: pausing one stops its tasks and its client.
+Connects kernel, network, server, taps and cluster. Every broker reaches ZooKeeper through its own
+tap, which reports the traffic and can be cut. The server's transactions are read from its own log
+as it grows. Brokers live in this process: a pause stops a broker's tasks and its client.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _EXISTS = Errors.TOPIC_ALREADY_EXISTS.name
 
 
 class LiveWorld:
-    """One run on the wall clock. Use as a context manager: it starts and ends the server."""
+    """One run on the wall clock. A context manager that starts and ends the server."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class LiveWorld:
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._own(zookeeper, data_dir)
         self._address = self.server.address if self.server else parse_address(zookeeper)
-        # The wire knows sessions by their ids alone; which client has which one is kept here.
+        # The wire has only session ids; this maps them to clients.
         self._sessions: dict[int, str] = {}
         self._opened: list[tuple[Session, str]] = []
         whose = self._client_of
@@ -94,12 +94,12 @@ class LiveWorld:
         )
         if self.calibration is not None:
             self._sessions_of = self.calibration.paced(self._service)
-            # What a broker's own code took on that machine: the phases of periodic tasks, who hears
-            # of what first and what is in flight are decided by it.
+            # The duration of a broker's own code on the recorded machine: it determines the phases
+            # of periodic tasks, the order in which brokers learn of changes, and what is in flight.
             for name in BROKERS:
                 self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self._coming_up = True
-        # Before the cluster is made: its first events are those that are watched for.
+        # Before the cluster is created: its first events have listeners too.
         sink.listen(self._watch_the_start)
         self.cluster = emulated_cluster(
             scenario,
@@ -107,7 +107,7 @@ class LiveWorld:
             self.network,
             TappedZooKeeper(
                 lambda broker: self._tap_of[f"broker-{broker}"],
-                # There is one server: its name has been checked by the capabilities.
+                # There is one server: the capabilities have checked its name.
                 lambda _, what: act_on(self.server, what),
                 self._expire_session,
             ),
@@ -117,20 +117,20 @@ class LiveWorld:
         )
 
     def _read_tap_events(self) -> None:
-        """What the taps have passed on is on the trace: their thread tells it right after."""
-        # An order to the taps' thread is carried out behind all that it has reported.
+        """Add the taps' reports to the trace: their thread hands them over a moment later."""
+        # An order to the taps' thread runs after everything that it has reported.
         self._taps.run(lambda: None)
         for action in self.clock.inbox():
             action()
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
-        """Messages between brokers stay in this process; another machine's took their time."""
+        """Messages between brokers stay in this process; on the recorded machine they took time."""
         if self.calibration is None:
             return 0
         return self.latencies(purpose, actor) + self.calibration.delay_us(actor)
 
     def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
-        """The server that is ours to start, and to strike. None: there is one."""
+        """The server that this run started and may stop. None if it is someone else's."""
         if zookeeper == DOCKER:
             return ContainerServer(*server_times(self.scenario, self._time_scale))
         if zookeeper == EMBEDDED:
@@ -142,10 +142,10 @@ class LiveWorld:
             if self.server is not None:
                 self.server.start()
             self._wait_until_ready()
-            # No broker creates the chroot: each one's paths begin below it.
+            # No broker creates the chroot: each one's paths start below it.
             ensure_chroot(self._address)
             self._check_session_timeout()
-            # From here on time counts: what the server took to start is not part of the run.
+            # Time counts from here: the server's start is not part of the run.
             self.clock.begin()
             self._check_server()
         except BaseException:
@@ -154,8 +154,8 @@ class LiveWorld:
         return self
 
     def _wait_until_ready(self) -> None:
-        """Where our own server has ended meanwhile (a full disk), report why, not only that it
-        does not answer."""
+        """If our own server has ended meanwhile (a full disk), report why, not only that it does
+        not respond."""
         try:
             wait_until_ready(self._address)
         except NotReady:
@@ -168,10 +168,10 @@ class LiveWorld:
         require_session_timeout(self._address, scaled_ms)
 
     def _check_server(self) -> None:
-        """A server that has ended although no action stopped it (a full disk) ends the run."""
+        """End the run if the server has ended without an action (a full disk)."""
         if self.server is not None:
             self.server.require_alive()
-            # No broker's lane: those stop while their broker is paused.
+            # Not on a broker's lane: those stop while their broker is paused.
             lane = self.kernel.world.lane("world")
             lane.call_at(self.clock.now_us() + SERVER_LOOK_US, self._check_server)
 
@@ -179,8 +179,8 @@ class LiveWorld:
         return self.scenario.settings.get(key, self.scenario.running().values[key])
 
     def _watch_the_start(self, event: AnyEvent) -> None:
-        """What ends a run before it has begun: a broker that cannot start (later that is the
-        scenario's business), and a cluster that was there before us, whose logs we do not have."""
+        """Detect what prevents a run: a broker that cannot start (later, the scenario decides), or
+        an existing cluster, whose logs are missing here."""
         if isinstance(event, ActionApplied):
             self._coming_up = False
         elif self._coming_up and isinstance(event, ThreadFailed) and event.what == "startup":
@@ -196,9 +196,10 @@ class LiveWorld:
         self.close()
 
     def close(self) -> None:
-        """Sessions end, those of paused processes too, then taps, server and tasks; nothing stays
-        behind, and nothing of ours in ZooKeeper that a session owns. The trace ends before."""
-        # What the server has applied up to here; what follows from closing is not part of the run.
+        """Close sessions, including those of paused processes, then taps, server and tasks. No
+        session of this run remains in ZooKeeper. The trace ends before."""
+        # Read the server's transactions up to here; those caused by closing are not part of the
+        # run.
         self.log.poll()
         self.log.close()
         self.kernel.sink.close()
@@ -214,9 +215,9 @@ class LiveWorld:
     # -- emulator.worlds.services.WorldServices ----------------------------------------------------
 
     def service_for(self, client: str) -> Service:
-        """For a new process. Its link is that of the one before, cut or slow as that was left; but
-        nothing of a process that was killed while it stood still stands in its way."""
-        # Taps outlive processes: a link that was cut stays cut for the broker's next one.
+        """The service for a new process. Its link keeps the cuts and delays of its predecessor's;
+        nothing of a process that was killed during a pause remains."""
+        # Taps outlive processes: a link that was cut stays cut for the broker's next process.
         if client not in self._tap_of:
             tap = self._tap_of[client] = self._taps.open(client, self._address)
             self._service.route(client, tap.address)
@@ -225,7 +226,7 @@ class LiveWorld:
         return _CausalService(self, client)
 
     def open_session(self, client: str, timeout_ms: int, lane: Lane, listener: Listener) -> Session:
-        """A session through the broker's tap, with the scaled time-out."""
+        """A session through the broker's tap, with the scaled timeout."""
         scaled_ms = timeout_ms // self._time_scale
         session = self._sessions_of.open_session(client, scaled_ms, lane, listener)
         self._opened.append((session, client))
@@ -236,7 +237,7 @@ class LiveWorld:
         if session_id not in self._sessions:
             opened, self._opened = self._opened, []
             for session, client in opened:
-                # Granted meanwhile. The others wait for their first answer still, and are looked at
+                # Granted meanwhile. The others still wait for their first response and are checked
                 # again.
                 if session.session_id:
                     self._sessions[session.session_id] = client
@@ -248,7 +249,7 @@ class LiveWorld:
         return 1_600_000_000_000 + self.kernel.now // 1000
 
     def pause_process(self, process: Process) -> None:
-        """Pause the process and its sessions; nothing where it has ended."""
+        """Pause the process and its sessions; does nothing if it has ended."""
         process.pause()
         if process.state == "paused":
             self._service.gate(process.name).pause()
@@ -258,7 +259,7 @@ class LiveWorld:
         process.resume()
 
     def _one_stream(self, purpose: str, actor: str) -> Callable[[], Stream]:
-        """One stream for the whole run: the taps' thread draws from its own."""
+        """One stream for the whole run: the taps' thread draws from a separate one."""
         stream = self.chance.stream(purpose, actor)
         return lambda: stream
 
@@ -283,12 +284,12 @@ class LiveWorld:
 
 
 def server_capabilities(zookeeper: str) -> Capabilities:
-    """Of what `--zookeeper` names: a server of our own, or one at an address."""
+    """The capabilities of the `--zookeeper` target: our own server, or one at an address."""
     return OwnServer() if zookeeper in (EMBEDDED, DOCKER) else ForeignServer()
 
 
 def server_times(scenario: Scenario, scale: int) -> tuple[int, int, int]:
-    """A server's tick, and the least and the most that a session may ask for, in milliseconds."""
+    """A server's tick, and the shortest and longest session timeout, in milliseconds."""
     settings = scenario.zookeeper
     tick_ms = max(1, settings.tick_time_ms // scale)
     least_ms = max(1, settings.min_session_timeout_ms // scale)
@@ -296,13 +297,13 @@ def server_times(scenario: Scenario, scale: int) -> tuple[int, int, int]:
 
 
 def embedded_server(scenario: Scenario, data_dir: Path, scale: int = 1) -> EmbeddedServer:
-    """A server of our own, as a scenario has it."""
+    """Our own server, as configured by a scenario."""
     return EmbeddedServer(data_dir, *server_times(scenario, scale))
 
 
 class _Inbox:
-    """What the taps' thread sees goes to the kernel's thread. What passes is only told, and the
-    kernel wakes for the reply: twice as many hand-overs would be felt."""
+    """Passes what the taps' thread sees to the kernel's thread. A request is only queued; its
+    response wakes the kernel, because twice as many hand-overs would cost noticeable time."""
 
     def __init__(self, clock: LiveClock, observer: LiveCauses) -> None:
         self._clock, self._observer = clock, observer
@@ -311,12 +312,12 @@ class _Inbox:
         self._clock.put_without_waking(lambda: self._observer.on_request(at_us, client, request))
 
     def on_reply(self, client: str, request: Request | str, code: object, elapsed_us: int) -> None:
-        """Replies are traced where they arrive, at the broker."""
+        """Responses are traced where they arrive, at the broker."""
 
 
 class _CausalService:
     """A service whose sessions read the server's log before each callback, so that the cause of a
-    callback is on the trace before it."""
+    callback is in the trace before it."""
 
     def __init__(self, world: LiveWorld, client: str) -> None:
         self._world, self._client = world, client

@@ -1,9 +1,10 @@
 """The causes of events between brokers and a real ZooKeeper server.
 
-The thread that sent a request is its cause, the request is the transaction's, and the transaction
-is the reply's or the watch's. The model knows this by itself. In the live world requests come from
-taps and transactions from a log, and are matched here: by order within a client, by zxid for
-watches. Where nothing matches the cause is none. Owns this matching; must not know brokers.
+The thread that sent a request is its cause, the request is the transaction's cause, and the
+transaction is that of the response or watch. The model knows this by itself. In the live world
+requests come from taps and transactions from a log, and are matched here: by order within a client,
+and by zxid for watches. Without a match there is no cause. Owns this matching; does not know
+brokers.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ _REMEMBERED = 64
 
 
 class InFlightRequest(msgspec.Struct, eq=False):
-    """One request in flight: the numbers of the events that sent it, passed it and applied it."""
+    """One request in flight: the numbers of the events in which it was sent, passed on the wire and
+    applied."""
 
     request: Request | str
     sender: Runnable | None
@@ -56,7 +58,8 @@ class InFlightRequest(msgspec.Struct, eq=False):
 
 
 class LiveCauses:
-    """`zk.wire.Observer` of the live world: gives each event its cause, and hands it on."""
+    """`zk.wire.Observer` of the live world: adds the cause to each event and passes the event
+    on."""
 
     def __init__(
         self,
@@ -68,7 +71,7 @@ class LiveCauses:
         """`catch_up` reports everything that has passed on the wire before it returns."""
         self._kernel, self._observer, self._client_of = kernel, observer, client_of
         self._catch_up = catch_up
-        # Never run: it lends transactions a process and a thread.
+        # Never runs: it provides the process and thread names of transactions.
         self._server = kernel.process("zookeeper").lane("SyncThread").callback(None, -1)
         self._to_pass: dict[str, deque[InFlightRequest]] = defaultdict(deque)
         self._to_apply: dict[str, deque[InFlightRequest]] = defaultdict(deque)
@@ -81,22 +84,22 @@ class LiveCauses:
     # -- requests ---------------------------------------------------------------------------------
 
     def submitted(self, client: str, request: Request | str) -> InFlightRequest:
-        """A thread gives a request to its client."""
+        """A thread passes a request to its client."""
         in_flight = InFlightRequest(request, self._kernel.current, self._kernel.cause)
         self._to_pass[client].append(in_flight)
         return in_flight
 
     def expiring(self, client: str) -> None:
-        """The server is about to end the client's session because of the current event."""
+        """The server is about to end the client's session, caused by the current event."""
         cause = self._kernel.cause
         self._to_apply[client].append(InFlightRequest(CLOSE, None, cause, passed=cause))
 
     def forget(self, client: str) -> None:
-        """A new process of this name: requests that the old one had not sent will never pass."""
+        """A new process with this name: requests that the old one had not sent will never pass."""
         self._to_pass[client].clear()
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        """A request passed on the wire: the client's next one that looks like it."""
+        """A request passed on the wire: the client's next one that matches."""
         waiting = self._to_pass[client]
         in_flight = _pop_first(waiting, lambda one: not one.lost and one.request == request)
         sender, sent = (in_flight.sender, in_flight.sent) if in_flight is not None else (None, -1)
@@ -109,8 +112,10 @@ class LiveCauses:
                 self._to_apply[client].append(in_flight)
 
     def on_transaction(self, at_us: int, transaction: Transaction) -> None:
-        """The server logged a transaction: match it with its session's next write that fits. One
-        whose answer was lost may not have been applied, so it matches only where no other does."""
+        """The server logged a transaction: match it with its session's next write that fits. A
+        write whose response was lost may not have been applied, so it matches only if no other
+        does.
+        """
         client = self._client_of(transaction.session_id)
         in_flight = self._applied(client, transaction)
         if in_flight is None and client:  # the server's log was faster than the tap's thread
@@ -134,8 +139,8 @@ class LiveCauses:
 
     @contextmanager
     def _as_of(self, at_us: int) -> Iterator[None]:
-        """Emit with the time at which the request passed, or with that of the last event where that
-        is later: the request may have waited in the inbox."""
+        """Emit with the time at which the request passed, but not before the last event: the
+        request may have waited in the inbox."""
         kernel = self._kernel
         now, before = kernel.now, kernel.sink.events
         kernel.now = min(now, max(at_us, before[-1].t if before else 0))
@@ -145,7 +150,7 @@ class LiveCauses:
             kernel.now = now
 
     def _emit_as(self, by: Runnable | None, cause: int, emit: Callable[[], None]) -> int:
-        """Emit as another thread, with this cause; returns the event's number."""
+        """Emit as another thread with this cause; returns the event's number."""
         kernel = self._kernel
         before = kernel.current, kernel.cause
         kernel.current, kernel.cause = by, cause
@@ -157,7 +162,7 @@ class LiveCauses:
     # -- consequences -----------------------------------------------------------------------------
 
     def answered(self, client: str, in_flight: InFlightRequest, reply: Reply) -> None:
-        """This reply is the cause of the owner's next events."""
+        """This response is the cause of the owner's next events."""
         in_flight.lost = reply.code in (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
         self._kernel.cause = max(in_flight.applied, in_flight.passed, in_flight.sent)
         request = in_flight.request
@@ -168,7 +173,7 @@ class LiveCauses:
         """The first matching change since the watch was set is the cause of the owner's next
         events."""
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
-        # What changed before the watch was set came with the read that set it.
+        # Earlier changes came with the read that set the watch.
         since = self._armed.get((client, event.path, of_children), 0)
         known = self._changes.get((event.type, event.path), ())
         self._kernel.cause = next((seq for zxid, seq in known if zxid > since), -1)
@@ -181,7 +186,8 @@ class LiveCauses:
 def _pop_first(
     waiting: deque[InFlightRequest], fits: Callable[[InFlightRequest], bool]
 ) -> InFlightRequest | None:
-    """The first that fits, removed with those before it: a client's requests pass in order."""
+    """Remove and return the first match, and drop those before it: a client's requests pass in
+    order."""
     for place, in_flight in enumerate(waiting):
         if fits(in_flight):
             for _ in range(place + 1):
@@ -197,7 +203,7 @@ def _fits(transaction: Transaction, in_flight: InFlightRequest) -> bool:
 def _can_be(request: Request | str, transaction: Transaction) -> bool:
     if isinstance(request, str):
         return _LOGGED_AS.get(request) == transaction.op
-    # The log has the error's code and not the operation: any write may have failed so.
+    # The log has the error's code without the operation: any write may have failed like this.
     if transaction.op == "error":
         return True
     if name_of(request) != transaction.op:
@@ -209,7 +215,7 @@ def _can_be(request: Request | str, transaction: Transaction) -> bool:
 def changes_of(transaction: Transaction) -> Iterator[tuple[EventType, str]]:
     """The events that a transaction can fire, by path."""
     ops = transaction.ops or (transaction,)
-    # A multi that failed has changed nothing.
+    # A failed multi has changed nothing.
     if any(op.op == "error" for op in ops):
         return
     for op in ops:

@@ -1,7 +1,7 @@
 """Wall-clock time for the kernel, and the inbox through which other threads reach it.
 
-Time may run `scale` times as fast as the wall clock. This is the only file of the live world in
-which the kernel's thread waits.
+Time may run `scale` times as fast as the wall clock. In the live world the kernel's thread waits
+only in this module.
 """
 
 from __future__ import annotations
@@ -32,43 +32,42 @@ class LiveClock:
         self.on_idle: Callable[[int], None] | None = None
 
     def begin(self, at_ns: int | None = None) -> None:
-        """The world begins now: what was waited for before, a server that starts, is not its
-        time. Or it began for others already, `at_ns` by this machine's monotonic clock."""
+        """The world's time starts now, so that earlier waits (a server's start) do not count. Or it
+        started earlier for others, at `began_ns` on this machine's monotonic clock."""
         self._began_ns = time.monotonic_ns() if at_ns is None else at_ns
 
     @property
     def began_ns(self) -> int:
-        """When the world began, by the machine's monotonic clock."""
+        """The world's start on the machine's monotonic clock."""
         return self._began_ns
 
     def now_us(self) -> int:
-        """Microseconds of the world since it began."""
+        """Microseconds since the world's start."""
         return (time.monotonic_ns() - self._began_ns) * self._scale // 1000
 
     def put(self, action: Callable[[], None]) -> None:
-        """Any thread: have the kernel's thread do this."""
+        """Any thread: run this on the kernel's thread."""
         self._inbox.append(action)
         self._wake()
 
     def before_waiting(self, action: Callable[[], None]) -> None:
-        """The kernel's thread: do this once, when there is nothing else to be done."""
+        """The kernel's thread: run this once, when nothing else is ready."""
         self._before_waiting[action] = None
 
     def put_without_waking(self, action: Callable[[], None]) -> None:
-        """Any thread: the same, but it is worth no waking up: when the kernel's thread does so for
-        something else, or looks around."""
+        """Any thread: run this on the kernel's thread at its next wake-up, without causing one."""
         self._inbox.append(action)
 
     def _wake(self) -> None:
-        """Any thread: end the kernel's wait, or the next one."""
+        """Any thread: end the kernel's current wait, or the next one."""
         try:
             self._filled.release()
         except RuntimeError:
             pass  # it has been woken already
 
     def wait(self, until_us: int) -> int:
-        """Sleep until then, or until something is in the inbox; never long, so that signals and
-        progress get their turn."""
+        """Sleep until then, or until the inbox has an item. Each sleep is short, so that signals
+        and progress are handled."""
         while self._before_waiting:
             self._before_waiting.popitem()[0]()
         now = self.now_us()
@@ -88,7 +87,7 @@ class LiveClock:
 
 
 class LiveKernel(Kernel):
-    """A kernel whose lanes can be posted to from any thread."""
+    """A kernel whose lanes accept posts from any thread."""
 
     def __init__(self, sink: Sink, clock: LiveClock) -> None:
         super().__init__(sink, clock)
@@ -96,14 +95,15 @@ class LiveKernel(Kernel):
         self._own_thread = threading.get_ident()
 
     def soon(self, action: Callable[[], None]) -> None:
-        """The kernel's thread: do this before it waits, or at once while others wait for it."""
+        """The kernel's thread: run this before the next wait, or at once while other items wait for
+        it."""
         if self._ready:
             action()
         else:
             self._live_clock.before_waiting(action)
 
     def post(self, item: Runnable) -> None:
-        """From another thread the item goes through the inbox and has no cause of its own."""
+        """From another thread the item goes through the inbox and has no cause."""
         if threading.get_ident() == self._own_thread:
             self.make_ready(item)
         else:

@@ -1,6 +1,6 @@
 """A blocking client of brokers as processes, for commands that send one request.
 
-Finds the controller as Kafka's admin client does, by Metadata, and retries while there is none.
+Finds the controller through Metadata, like Kafka's admin client, and retries while there is none.
 Knows Kafka's protocol through `worlds.wire`; needs no kernel.
 """
 
@@ -31,13 +31,13 @@ AGAIN_S = 0.1
 
 
 class Unreachable(Exception):
-    """No broker answered; the message says where and why."""
+    """No broker responded; the message says where and why."""
 
 
 def send_request(
     server: tuple[str, int], request: Request, timeout_s: float, kafka: str = DEFAULT_VERSION
 ) -> Response:
-    """Send one request, in the versions of that Kafka's clients. Raises Unreachable."""
+    """Send one request in the versions of that Kafka's clients. Raises Unreachable."""
     version = supported_versions(profiles()[kafka])[api_of(request).name][1]
     try:
         with closing(Connection(server, timeout_s)) as connection:
@@ -94,13 +94,13 @@ def metadata(
 def ask_controller(
     servers: list[tuple[str, int]], request: Request, timeout_s: float
 ) -> AdminResponse:
-    """Find the controller and send it the request; retry until it answers or time is up. Raises
-    Unreachable."""
+    """Find the controller and send it the request; retry until it responds or the time is up.
+    Raises Unreachable."""
     until = time.monotonic() + timeout_s
     while True:
         cluster = metadata(servers, timeout_s)
         controller = next((b for b in cluster.brokers if b.broker == cluster.controller_id), None)
-        # A broker's metadata may name no controller yet, or one that has just moved.
+        # A broker's metadata may have no controller yet, or an outdated one.
         response: Response = AdminResponse(Errors.NOT_CONTROLLER)
         if controller is not None:
             response = send_request((controller.host, controller.port), request, timeout_s)

@@ -1,7 +1,7 @@
 """Clients of an emulated cluster, as actions start and stop them (scenario.actions.base.Clients).
 
-Requests go to the controller or to a broker; where the cluster's version has no request for
-something, it is done as Kafka's tools did it then.
+Requests go to the controller or to a broker. If the cluster's version has no request for an
+operation, it is done as Kafka's tools did it at that time.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from emulator.worlds.services import WorldServices
 
 
 class AnyClient(Capabilities):
-    """Every client, with everything that it can ask for."""
+    """Everything that any emulated client supports."""
 
     admin = produce = consume = stop_clients = Capabilities.supported
 
 
 class EmulatedClients:
-    """All of one run, on its kernel."""
+    """All clients of one run, on its kernel."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class EmulatedClients:
         self._consumers = 0
 
     def admin(self, request: Action) -> None:
-        # The action's own event: the result names it, however much later it comes.
+        # The action's own event: the result refers to it, no matter how much later it arrives.
         done = self._returned(self._kernel.cause)
         if not self._run_tool(request, done):
             self._send_request(request, done)
 
     def _run_tool(self, request: Action, done: Callable[[str], object]) -> bool:
-        """Where the cluster's version has no request for it, as tools did it then; False: it has
-        one."""
+        """If the cluster's version has no request for it, do it as Kafka's tools did; False if it
+        has one."""
         knows = self._scenario.running().request_versions
         match request:
             case CreateTopic() if "CreateTopics" not in knows:

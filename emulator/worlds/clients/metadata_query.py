@@ -1,7 +1,7 @@
-"""What each broker of a running cluster has in its metadata cache, by Kafka's Metadata request.
+"""The metadata cache of each broker of a running cluster, read with Kafka's Metadata request.
 
-Any Kafka from 0.10 on answers, and so do brokers of ours. Read-only: the request creates no topic.
-Knows nothing of ZooKeeper, and nothing of a screen.
+Supported by any Kafka from 0.10 on, and by emulated brokers. Read-only: the request creates no
+topic. Does not use ZooKeeper, and does not depend on a screen.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Server = tuple[str, int]
 
 
 class MetadataQuery:
-    """Connections to brokers, kept while they hold."""
+    """Connections to brokers, kept while they work."""
 
     def __init__(self) -> None:
         self._connections: dict[Server, tuple[Connection, int]] = {}
 
     def __call__(self, brokers: Mapping[int, Server]) -> dict[int, MetadataResponse | str]:
-        """Each broker's response, or why there is none. Connections to others are closed."""
+        """Each broker's response, or why there is none. Connections to other brokers are closed."""
         for server in set(self._connections) - set(brokers.values()):
             self._forget(server)
         return {broker: self._query(server) for broker, server in sorted(brokers.items())}
@@ -60,7 +60,7 @@ class MetadataQuery:
 
 
 def _connect(server: Server) -> tuple[Connection, int]:
-    """A connection, and the newest Metadata version that both sides know."""
+    """A connection, and the newest Metadata version that both sides support."""
     connection = Connection(server, _TIMEOUT_S)
     try:
         response = connection.send(ApiVersionsRequest(), 0)

@@ -1,8 +1,8 @@
-"""Commands that are written straight into ZooKeeper, by a session that is no broker's.
+"""Commands written directly into ZooKeeper, in a session that belongs to no broker.
 
-As the tools of Kafka's ZooKeeper era do it: open a session, write, close the session. Whether the
-command is carried out is the controller's business. Topics are made so where brokers have no
-request for it (<= 0.10.0). Sources: admin/ReassignPartitionsCommand.scala@2.6.3,
+The tools of Kafka's ZooKeeper era work this way: open a session, write, close the session. The
+controller decides whether the command is carried out. Topics are created this way if brokers have
+no request for it (up to 0.10.0). Sources: admin/ReassignPartitionsCommand.scala@2.6.3,
 admin/LeaderElectionCommand.scala and its predecessor PreferredReplicaLeaderElectionCommand.scala,
 admin/TopicCommand.scala and AdminUtils.scala@0.8.2.2; spec §1.9.
 """
@@ -38,7 +38,7 @@ Done = Callable[[str], object]
 
 
 class ZooKeeperAccess(Protocol):
-    """What a tool needs of its world."""
+    """What a tool needs from its world."""
 
     def service_for(self, client: str) -> Service: ...
 
@@ -48,7 +48,7 @@ class ZooKeeperAccess(Protocol):
 
 
 class CommandZnodes:
-    """The tool; each command is a process of its own."""
+    """The tool; each command has its own process."""
 
     def __init__(self, kernel: Kernel, profile: Profile, world: ZooKeeperAccess) -> None:
         self._kernel, self._profile, self._world = kernel, profile, world
@@ -57,7 +57,8 @@ class CommandZnodes:
     def reassign(
         self, partition: TopicPartition, replicas: tuple[int, ...] | None, done: Done
     ) -> None:
-        """`/admin/reassign_partitions` with one partition; there is no cancelling through it."""
+        """Write `/admin/reassign_partitions` with one partition; a reassignment cannot be cancelled
+        this way."""
         if replicas is None:
             done("INVALID_REQUEST")
             return
@@ -65,7 +66,7 @@ class CommandZnodes:
         self._run(lambda zk_client: zk_client.create_partition_reassignment(moves), done)
 
     def elect_preferred(self, partitions: tuple[TopicPartition, ...] | None, done: Done) -> None:
-        """`/admin/preferred_replica_election`, with all partitions unless some are named."""
+        """Write `/admin/preferred_replica_election`, with all partitions unless some are named."""
 
         async def create(zk_client: KafkaZkClient) -> Code:
             named = partitions
@@ -77,7 +78,7 @@ class CommandZnodes:
         self._run(create, done)
 
     def delete_controller(self, done: Done) -> None:
-        """Delete `/controller`, whatever its version and owner."""
+        """Delete `/controller`, regardless of its version and owner."""
 
         async def delete(zk_client: KafkaZkClient) -> Code:
             return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
@@ -111,7 +112,7 @@ class CommandZnodes:
         self._run(create, done)
 
     def add_partitions(self, request: AddPartitions, done: Done) -> None:
-        """Overwrite the topic's znode, with the partitions it had and the new ones."""
+        """Overwrite the topic's znode with its existing and the new partitions."""
 
         async def add(zk_client: KafkaZkClient) -> Code:
             brokers = await zk_client.get_sorted_broker_list()
@@ -123,19 +124,19 @@ class CommandZnodes:
                 return Code.BAD_ARGUMENTS
             assignment = {p.partition: a for p, a in present.items()}
             assignment |= {len(present) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
-            # Whatever the znode's version is: of two tools at once the last one wins, as with
-            # Kafka's.
+            # Regardless of the znode's version: of two simultaneous tools the last one wins, as
+            # with Kafka's.
             await zk_client.set_topic_assignment(request.topic, assignment)
             return Code.OK
 
         self._run(add, done)
 
     def delete_topic(self, topic: str, done: Done) -> None:
-        """The marker; nothing comes of it where delete.topic.enable is false."""
+        """Create the marker; without delete.topic.enable it has no effect."""
         self._run(lambda zk_client: zk_client.create_delete_topic_path(topic), done)
 
     def alter_config(self, kind: str, entity: str, config: Mapping[str, str], done: Done) -> None:
-        """Read, merge, write, announce."""
+        """Read, merge, write and announce the configuration."""
 
         async def alter(zk_client: KafkaZkClient) -> Code:
             merged = {**await zk_client.get_entity_configs(kind, entity), **config}
@@ -147,7 +148,7 @@ class CommandZnodes:
 
     def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
         if self._service is None:
-            # With the first command: a run without tools has no session of theirs.
+            # Opened by the first command: a run without tools has no such session.
             self._service = self._world.service_for(TOOL)
         process = self._kernel.process(TOOL)
         config = KafkaConfig.of(self._profile.values, {})
@@ -161,7 +162,7 @@ class CommandZnodes:
         command: Callable[[KafkaZkClient], Awaitable[Code]],
         done: Done,
     ) -> None:
-        """The result is ZooKeeper's; NONE when the znode was created."""
+        """The result is ZooKeeper's code; NONE if the znode was created."""
         client = ZooKeeperClient(
             service,
             KernelThreads(context),

@@ -1,11 +1,11 @@
-"""What of one process's trace was led to by another's, for who puts their traces together.
+"""Causal links between events in different processes, used when their traces are merged.
 
-A request carries who sent it (Kafka's client id, `broker-2-fetcher-0`) and a number that is unique
-in that process (the correlation id: the number of a note here); the answer carries the number back.
-Both ends note both: so Kafka's bytes stay Kafka's, and no clock is asked. A note has a place among
-the events (`at`: the seq of the next one) and, where something goes out, the cause of it. What
-comes in has `cause_of` its note as its cause: less than -1, which `merged_trace` resolves.
-Owns the file of notes; knows neither sockets nor ZooKeeper.
+A request carries its sender (Kafka's client id, `broker-2-fetcher-0`) and a number that is unique
+in that process (the correlation id, which is the number of a note here); the response carries that
+number back. Both ends write notes of both. Kafka's bytes are thus unchanged, and no clock is
+needed. A note has a position among the events (`at`: the seq of the next one) and, for an outgoing
+message, its cause. An incoming message has `cause_of` its note as its cause: a number below -1,
+which `merged_trace` resolves. Owns the file of notes; knows neither sockets nor ZooKeeper.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ SUFFIX = ".links"
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
-    """`kind`: sent, received, answered, got (an answer), asked (ZooKeeper), told (its answer),
-    fired (a watch), session. `who`: a client id, or what is asked; `number`: the note of the
-    request; `zxid` of ZooKeeper's; what `told` answers was sent in `session` as number `xid` (0:
-    never)."""
+    """`kind`: sent, received, answered, got (a response), asked (a request to ZooKeeper), told (its
+    response), fired (a watch), session. `who`: a client id, or the operation; `number`: the note of
+    the request; `zxid` is ZooKeeper's. The request that `told` responds to was sent in `session` as
+    number `xid` (0: never).
+    """
 
     kind: str
     at: int
@@ -36,28 +37,28 @@ class Span(msgspec.Struct, frozen=True, omit_defaults=True, array_like=True):
 
 
 def cause_of(note: int) -> int:
-    """What an event has as its cause that a note led to."""
+    """The cause of an event that a note led to."""
     return -2 - note
 
 
 def note_of(cause: int) -> int:
-    """The number of the note; only of causes less than -1."""
+    """The number of the note; only for causes below -1."""
     return -2 - cause
 
 
 class CausalityLog:
-    """The notes of one process. Without a file notes are numbers, and nobody reads them."""
+    """The notes of one process. Without a file notes are only numbers."""
 
     def __init__(self, path: Path | None, next_seq: Callable[[], int]) -> None:
-        """A file that is there is carried on: numbers stay unique when a process starts again."""
+        """An existing file is continued: numbers stay unique when a process restarts."""
         self._next_seq = next_seq
         self.count = 0
         self._file: BinaryIO | None = None
         self._encoder = msgspec.json.Encoder()
         if path is not None:
             cut_to_whole_lines(path)
-            # Behind the cut: half a line of a killed process is no note, and its number is free
-            # again.
+            # After the truncation: half a line of a killed process is not a note, and its number is
+            # free again.
             self.count = sum(1 for _ in read_notes(path))
             self._file = path.open("ab")
 
@@ -71,7 +72,7 @@ class CausalityLog:
         session: int = 0,
         xid: int = 0,
     ) -> int:
-        """Its number."""
+        """Write a note; returns its number."""
         count, self.count = self.count, self.count + 1
         if self._file is not None:
             note = Span(kind, self._next_seq(), who, number, cause, zxid, session, xid)
@@ -79,7 +80,7 @@ class CausalityLog:
         return count
 
     def flush(self) -> None:
-        """So that a kill cannot take it."""
+        """Flush the file, so that a kill cannot lose notes."""
         if self._file is not None:
             self._file.flush()
 
@@ -89,7 +90,7 @@ class CausalityLog:
 
 
 def read_notes(path: Path) -> Iterator[Span]:
-    """In order; a last line that is no whole one is left out."""
+    """Read notes in order; an incomplete last line is skipped."""
     if not path.exists():
         return
     decoder = msgspec.json.Decoder(Span)
@@ -100,7 +101,7 @@ def read_notes(path: Path) -> Iterator[Span]:
 
 
 def cut_to_whole_lines(path: Path) -> None:
-    """A process that was killed may have left half a line."""
+    """Truncate the half line that a killed process may have left."""
     if path.exists():
         data = path.read_bytes()
         end = data.rfind(b"\n") + 1

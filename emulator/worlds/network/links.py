@@ -1,9 +1,9 @@
-"""The ways between two processes, each direction by itself, as faults leave them.
+"""The directions between two processes, each with the conditions that faults set.
 
-Who reads a TCP connection sees no loss, no doubling and no disorder: what is lost is sent again and
-comes later, and everything behind it waits (ADR 7). So all that a way can do to bytes is to hold
-them: while it is cut, by a delay, by drawn times, by times until what was lost is sent again, by
-its width. Knows messages by their size only, and connections not at all.
+The reader of a TCP connection sees no loss, duplication or reordering: lost data is sent again and
+arrives later, and everything behind it waits (ADR 7). A direction can therefore only delay bytes:
+while it is cut, by a fixed delay, by drawn times, by retransmission times, or by its bandwidth.
+Knows the size of messages but not connections.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from emulator.kafka.protocol.messages import FetchResponse, ProduceRequest
 RTO_MIN_US = 200_000
 """Linux TCP_RTO_MIN: when what was lost is sent again, first; doubled each time (RFC 6298)."""
 SYN_RTO_US = 1_000_000
-# Linux goes on to 15 (tcp_retries2). Nine take 102 s, longer than any request waits.
+# Linux retries 15 times (tcp_retries2). Nine take 102 s, longer than any request waits.
 RESENDS_MAX = 9
 
 HEADER_BYTES, PARTITION_BYTES = 60, 50
@@ -34,8 +34,10 @@ class Stream(Protocol):
 
 
 class LinkConditions(msgspec.Struct, frozen=True):
-    """What a way adds to each message, by chance: half of all take between `low_us` and
-    `typical_us`, half up to `high_us`; with probability `loss` it is lost, each time it is sent."""
+    """The random conditions of a direction: half of the messages take between `low_us` and
+    `typical_us`, half up to `high_us`; with probability `loss` a message is lost, at each
+    transmission.
+    """
 
     low_us: int = 0
     typical_us: int = 0
@@ -43,11 +45,11 @@ class LinkConditions(msgspec.Struct, frozen=True):
     loss: float = 0.0
 
     def drawn_us(self, stream: Stream) -> int:
-        """For one message."""
+        """The delay of one message."""
         return self._latency_us(stream) + self._resending_us(stream, RTO_MIN_US)
 
     def handshake_us(self, stream: Stream) -> int:
-        """For a connection's first packet."""
+        """The delay of a connection's first packet."""
         return self._latency_us(stream) + self._resending_us(stream, SYN_RTO_US)
 
     def _latency_us(self, stream: Stream) -> int:
@@ -63,12 +65,12 @@ class LinkConditions(msgspec.Struct, frozen=True):
         limit, lost = int(self.loss * (1 << 64)), 0
         while lost < RESENDS_MAX and stream.bits() < limit:
             lost += 1
-        # RTO, 2 RTO, 4 RTO ...: the sum of the waits for `lost` losses in a row.
+        # RTO, 2 RTO, 4 RTO ...: the sum of the waits for `lost` consecutive losses.
         return rto_us * ((1 << lost) - 1)
 
 
 class LinkDirection:
-    """From one process to another: what is held back, and by how much."""
+    """From one process to another: whether messages are held, and how much they are delayed."""
 
     __slots__ = (
         "_free_at_us",
@@ -89,12 +91,12 @@ class LinkDirection:
         self._stream: Callable[[], Stream]
 
     def behave(self, conditions: LinkConditions, stream: Callable[[], Stream]) -> None:
-        """From now on; `stream` is where its chance comes from."""
+        """Set the conditions from now on; `stream` provides the random numbers."""
         self.conditions, self._stream = conditions, stream
         self._look()
 
     def narrow(self, bytes_per_s: int) -> None:
-        """Let no more than this pass; 0: as much as comes."""
+        """Limit the bandwidth; 0 means no limit."""
         self.bytes_per_s = bytes_per_s
         self._look()
 
@@ -102,23 +104,23 @@ class LinkDirection:
         self.disturbed = bool(self.bytes_per_s) or self.conditions != LinkConditions()
 
     def disturbance_us(self, message: object, now_us: int) -> int:
-        """What a disturbed way adds to a message that is put on it now."""
+        """The delay that the conditions add to a message sent now."""
         us = self.drawn_us()
         if not self.bytes_per_s:
             return us
         taken_us = size_of(message) * 1_000_000 // self.bytes_per_s
-        # One message at a time on the wire: the next begins when this one has passed.
+        # One message at a time on the wire: the next one starts when this one has passed.
         self._free_at_us = max(now_us, self._free_at_us) + taken_us
         return us + self._free_at_us - now_us
 
     def drawn_us(self) -> int:
-        """The part of it that chance decides."""
+        """The random part of the delay."""
         return (
             self.conditions.drawn_us(self._stream()) if self.conditions != LinkConditions() else 0
         )
 
     def handshake_us(self) -> int:
-        """What it adds to the making of a connection."""
+        """The delay added to a connection's handshake."""
         return (
             self.conditions.handshake_us(self._stream())
             if self.conditions != LinkConditions()
@@ -126,7 +128,7 @@ class LinkDirection:
         )
 
     def heal(self) -> None:
-        """What a cut held back passes, in order."""
+        """End a cut: held messages pass in order."""
         self.cut = False
         held, self.held = self.held, []
         for pass_on in held:
@@ -134,7 +136,8 @@ class LinkDirection:
 
 
 def size_of(message: object) -> int:
-    """About the bytes of a message: its records, and a few for each partition that it names."""
+    """The approximate size of a message in bytes: its records, and a few bytes for each
+    partition."""
     named = getattr(message, "partitions", None) or getattr(message, "states", None) or ()
     size = HEADER_BYTES + PARTITION_BYTES * len(named)
     if isinstance(message, FetchResponse | ProduceRequest):

@@ -1,9 +1,9 @@
-"""The network between brokers and clients, in memory: connections on the kernel, in both worlds.
+"""The network between brokers and clients in memory: connections on the kernel, in both worlds.
 
-Bytes of one connection never overtake each other; those of several do. A request lies in the socket
-while its broker is paused, and while the request before it is unanswered. `links` holds what faults
-do to bytes between processes; here connections break at requests. Latencies are drawn in virtual
-time and zero in live time.
+Bytes of one connection never overtake each other; those of several connections may. A request stays
+in the socket while its broker is paused, and while the request before it has no response. `links`
+has the effects of faults on bytes between processes; here connections break at requests. Latencies
+are drawn in virtual time and zero in live time.
 """
 
 from __future__ import annotations
@@ -28,9 +28,10 @@ _timeout = labelled("timeout")
 
 
 class Break(msgspec.Struct, frozen=True):
-    """A connection that is to break at a request: `before` it arrives, or `after` it was served, in
-    the place of its answer. With `late_us` it breaks at once, and the request arrives that much
-    later than it would have: a copy of it may be there before."""
+    """A connection that breaks at a request: `before` it arrives, or `after` it was served, instead
+    of its response. With `late_us` it breaks at once, and the request arrives that much later than
+    it would have: a retry may arrive first.
+    """
 
     when: When
     request: str | None = None
@@ -54,7 +55,7 @@ _HUNG_UP = object()
 
 
 class Listener:
-    """A broker's sockets: one lane per network thread, connections given to them in turn."""
+    """A broker's sockets: one lane per network thread, assigned to connections in turn."""
 
     def __init__(self, process: Process, network_threads: int, receive: Receive) -> None:
         self.process, self.receive = process, receive
@@ -89,17 +90,17 @@ class MemoryNetwork:
             connection.reset()
 
     async def connect(self, client: str, host: str, port: int, timeout_ms: int) -> Connection:
-        """See kafka.protocol.transport.Network; the calling thread's process is the client's."""
+        """See kafka.protocol.transport.Network; the calling thread's process is the client."""
         process = self.kernel.this_task().process
         return await self.connect_from(process, client, host, port, timeout_ms)
 
     async def connect_from(
         self, process: Process, client: str, host: str, port: int, timeout_ms: int
     ) -> MemoryConnection:
-        """Open a connection; refused when nobody listens, timed out while the link is cut. In
+        """Open a connection; refused if there is no listener, timed out while the link is cut. In
         memory all hosts are one."""
-        # Looked up when the packets leave: a broker that begins to listen while they are on their
-        # way refuses this attempt still.
+        # Looked up when the packets leave: a broker that starts to listen while they are in flight
+        # still refuses this attempt.
         listener = self._listeners.get(port)
         await self.kernel.sleep(self.latency("net_connect", process.name))
         if listener is None or listener.process.state == "dead":
@@ -118,7 +119,7 @@ class MemoryNetwork:
     async def _shake_hands(
         self, process: Process, forth: LinkDirection, back: LinkDirection, timeout_ms: int
     ) -> None:
-        """A connection is made when both directions let its first packets pass."""
+        """A connection is open when its first packets have passed in both directions."""
         kernel = self.kernel
         until_us = kernel.now + timeout_ms * 1000
         while forth.cut or back.cut:
@@ -134,7 +135,7 @@ class MemoryNetwork:
         healed: Promise[bool] = Promise(self.kernel)
         direction.held.append(lambda: healed.resolve(True))
         thread = self.kernel.this_task().thread
-        # The heal and the time-out race for the promise: the first value counts.
+        # The heal and the timeout race for the promise: the first value counts.
         timer = process.lane(thread).call_at(until_us, _timeout(lambda: healed.resolve(False)))
         passed = await healed.wait()
         timer.cancel()
@@ -151,28 +152,28 @@ class MemoryNetwork:
         return direction
 
     def cut(self, a: str, b: str) -> None:
-        """Stop bytes from `a` to `b`; connections stay, and no new one is made between the two."""
+        """Stop bytes from `a` to `b`; connections stay open, and no new one can be opened."""
         self.direction(a, b).cut = True
 
     def heal(self, a: str, b: str) -> None:
-        """Let the bytes pass that were held back, in order."""
-        # Both ways: a heal undoes a cut of one direction as it undoes one of both.
+        """Release the held bytes in order."""
+        # Both directions: a heal undoes the cut of one direction or of both.
         self.direction(a, b).heal()
         self.direction(b, a).heal()
 
     def delay(self, a: str, b: str, extra_us: int) -> None:
-        """Every message takes this much longer, each way."""
+        """Delay every message by this time, in each direction."""
         self.direction(a, b).delay_us = self.direction(b, a).delay_us = extra_us
 
     def break_connections(self, client: str, server: str, how: Break, count: int) -> None:
-        """A connection of `client` to `server` breaks at each of the next `count` requests that
-        this matches; 0: at no more, whatever was ordered."""
+        """Break a connection of `client` to `server` at each of the next `count` matching requests;
+        0 cancels earlier orders."""
         ordered = self.breaks.pop((client, server), [])
         if count:
             self.breaks[client, server] = [*ordered, *[how] * count]
 
     def take_break(self, client: str, server: str, request: Request) -> Break | None:
-        """How a connection is to break at this request."""
+        """The break ordered for this request, if there is one."""
         ordered = self.breaks.get((client, server), [])
         for how in ordered:
             if how.matches(request):
@@ -181,17 +182,17 @@ class MemoryNetwork:
         return None
 
     def limit_bandwidth(self, to: str, bytes_per_s: int) -> None:
-        """Records reach process `to` no faster than this; 0: no limit."""
+        """Limit the rate at which records reach process `to`; 0: no limit."""
         self._bytes_per_s[to] = bytes_per_s
 
     @property
     def is_narrow(self) -> bool:
-        """Whether any process has a narrow way in."""
+        """Whether any process has limited bandwidth."""
         return bool(self._bytes_per_s)
 
     def transfer_us(self, to: str, size: int) -> int:
-        """How long a narrow way into `to` is taken by `size` bytes, waiting for its turn
-        included."""
+        """How long `size` bytes occupy the limited bandwidth of `to`, including the wait for their
+        turn."""
         bytes_per_s = self._bytes_per_s.get(to, 0)
         if not bytes_per_s or not size:
             return 0
@@ -209,8 +210,8 @@ class MemoryNetwork:
         self._open.pop(connection, None)
 
     def process_died(self, process: Process) -> None:
-        """Its sockets close; the other ends learn it."""
-        # A copy: each reset takes its connection out of the table.
+        """Its sockets close, and the other ends learn of it."""
+        # A copy, because each reset removes its connection from the table.
         for connection in list(self._open):
             if process in (connection.client_process, connection.listener.process):
                 connection.reset()
@@ -221,7 +222,7 @@ class MemoryNetwork:
 
 
 class MemoryConnection:
-    """One connection, both ends. Requests in order; one is served at a time."""
+    """One connection, both ends. Requests are in order, and one is served at a time."""
 
     __slots__ = (
         "_answer_to",
@@ -274,7 +275,7 @@ class MemoryConnection:
         return send(self, self._network.kernel, self._client_lane, request, timeout_ms)
 
     def submit(self, request: Request, on_answer: Callable[[object], None]) -> None:
-        """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
+        """Write a request without waiting; `on_answer` gets the response, or `broken`."""
         if not self.open:
             on_answer(BROKEN)
             return
@@ -297,7 +298,7 @@ class MemoryConnection:
 
     @property
     def on_behalf_of(self) -> str:
-        """The client whose connection it is."""
+        """The client that opened the connection."""
         return self.client
 
     @labelled("pass_on")
@@ -315,8 +316,9 @@ class MemoryConnection:
                 self._forth.held.append(pass_on)
             else:
                 pass_on()
-        # Served, and the answer lost: the connection breaks when the broker responds (`_write`).
-        # With `late_us` it breaks now, and the request arrives on a connection that is gone.
+        # The request is served and its response lost: the connection breaks when the broker
+        # responds (`_write`). With `late_us` it breaks now, and the request arrives on a closed
+        # connection.
         if how.when == "after" and not how.late_us:
             self._unanswered = request
         else:
@@ -324,11 +326,12 @@ class MemoryConnection:
 
     @staticmethod
     def broken(answer: object) -> bool:
-        """Whether what came instead of an answer says that the connection broke."""
+        """Whether the result means that the connection broke."""
         return answer is BROKEN
 
     def close(self) -> None:
-        """The client closes: what is in flight gets no answer; the broker may still serve it."""
+        """The client closes: requests in flight get no response; the broker may still serve
+        them."""
         if self.open:
             self.open = False
             self._network.closed(self)
@@ -354,16 +357,17 @@ class MemoryConnection:
         us = network.latency("net_request", self.client) + direction.delay_us + late_us
         if direction.disturbed:
             us += direction.disturbance_us(request, network.kernel.now)
-        # TCP: never before what was sent earlier on this connection, whatever was drawn for it.
+        # TCP: never before earlier bytes of this connection, whatever latency was drawn.
         at = max(self._arrives_us, network.kernel.now + us)
         self._arrives_us = at
         self._lane.call_at(at, partial(self._arrived, request))
 
     @labelled("arrived")
     def _arrived(self, request: Request) -> None:
-        """The broker's network thread has read it; the next is read when this one is answered."""
+        """The broker's network thread has read it; the next request is read after this one's
+        response."""
         if self._served is not None:
-            # With its own cause: another request's response will let it be served.
+            # With its own cause: another request's response lets it be served.
             self._backlog.append((self._network.kernel.cause, request))
         else:
             self._served = request
@@ -373,7 +377,7 @@ class MemoryConnection:
 
     def respond(self, response: object) -> None:
         """See kafka.protocol.transport.ServerConnection. Shortly after a resume a network thread
-        first reads what lies in its sockets, then writes."""
+        first reads its sockets, then writes."""
         if not self.open:
             return
         process = self.listener.process
@@ -383,7 +387,7 @@ class MemoryConnection:
             self._write(response)
 
     def hang_up(self) -> None:
-        """See kafka.protocol.transport.ServerConnection; what lies in the socket is not read."""
+        """See kafka.protocol.transport.ServerConnection; unread requests are dropped."""
         self._backlog.clear()
         self.respond(_HUNG_UP)
 
@@ -398,15 +402,15 @@ class MemoryConnection:
         if self._backlog:
             kernel = self._network.kernel
             cause, request = self._backlog.popleft()
-            # The next request is served within this response's step, and the thread that responded
-            # goes on after it: each with its own cause.
+            # The next request is served within this response's step, and the responding thread
+            # continues after it: each has its own cause.
             before, kernel.cause = kernel.cause, cause
             self._served = request
             self.listener.receive(request, self)
             kernel.cause = before
 
     def _stops(self, pass_back: Callable[[], None]) -> bool:
-        """An answer has no name of its own."""
+        """A response has no name of its own."""
         assert self._served is not None
         return self._response_hold.stops(kind_of(self._served), pass_back)
 
@@ -421,12 +425,11 @@ class MemoryConnection:
         us = network.latency("net_response", self.client) + direction.delay_us
         if direction.disturbed:
             us += direction.disturbance_us(response, network.kernel.now)
-        # Records alone weigh something: a follower on a narrow link still gets control requests at
-        # once.
+        # Only records have a size: a follower on a slow link still gets control requests at once.
         if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
-        # The same on the way back.
+        # The same in the other direction.
         at = max(self._returns_us, network.kernel.now + us)
         self._returns_us = at
         self._client_lane.call_at(at, partial(self._answered, response))

@@ -1,6 +1,6 @@
-"""How a thread sends and blocks: the same on a drawn network and on sockets.
+"""How a thread sends a request and blocks: the same on a drawn network and on sockets.
 
-Owns the wait and its end by time; what a connection writes, and when it breaks, is its own.
+Owns the wait and its timeout; a connection decides what it writes and when it breaks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ BROKEN = object()
 
 
 class Submitting(Protocol):
-    """A connection that takes a request without waiting; `on_answer` gets the answer, or BROKEN."""
+    """A connection that takes a request without waiting; `on_answer` gets the response, or
+    BROKEN."""
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None: ...
 
@@ -45,6 +46,6 @@ async def send(
 def _timed_out(connection: Submitting, answer: Promise[Any]) -> None:
     if not answer.done:
         answer.resolve(BROKEN)
-        # Kafka's clients close a connection whose request has timed out, and with it all that is in
-        # flight there (NetworkClient.java@2.6.3 handleTimedOutRequests).
+        # Kafka's clients close a connection whose request has timed out, and with it all its
+        # requests in flight (NetworkClient.java@2.6.3 handleTimedOutRequests).
         connection.close()
