@@ -1,4 +1,4 @@
-"""What a world gives its hosts and clients beside kernel, network and ZooKeeper's faults."""
+"""What a world provides to its hosts and clients besides kernel, network and ZooKeeper's faults."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from zk.wire import Service
 
 
 class WorldServices(Protocol):
-    """ZooKeeper, wall clock and chance of one world."""
+    """ZooKeeper, wall clock and random numbers of one world."""
 
     def service_for(self, client: str) -> Service:
-        """ZooKeeper as this process (`broker-1`) reaches it."""
+        """ZooKeeper for this process (`broker-1`)."""
         ...
 
     def wall_ms(self) -> int:
-        """For time stamps inside znodes."""
+        """For timestamps in znodes."""
         ...
 
     def pause_process(self, process: Process) -> None: ...
@@ -24,15 +24,15 @@ class WorldServices(Protocol):
     def resume_process(self, process: Process) -> None: ...
 
     def client_start_us(self, client: str) -> int:
-        """How long a new client needs to get going."""
+        """How long a new client takes to start."""
         ...
 
     def draw_assignment(self, below: int) -> int:
-        """A number below another, for a topic whose replicas nobody chose."""
+        """A number below another, for the replicas of topics without a given assignment."""
         ...
 
     def handover_jitter_us(self, producer: str) -> int:
-        """How late a producer's driver hands a record over."""
+        """The delay with which a producer's driver hands over a record."""
         ...
 
     def client_draw(self, purpose: str, actor: str) -> int:

@@ -1,7 +1,7 @@
 """The simulated world: virtual time, a modelled ZooKeeper, drawn latencies; one seed.
 
-Puts kernel, network, ensemble and cluster together. Everything that may be chosen freely comes from
-`Chance`: the same seed and choices give the same run.
+Connects kernel, network, ensemble and cluster. All free choices come from `Chance`: the same seed
+and choices give the same run.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class SimulatedWorld:
             epoch_ms=EPOCH_MS,
         )
         for name in BROKERS:
-            # Our own code takes no time: what Kafka's takes is drawn at these places.
+            # Our own code takes no time: the duration of Kafka's code is drawn at these places.
             self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
         self.cluster = emulated_cluster(
             scenario,
@@ -100,7 +100,7 @@ class SimulatedWorld:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        """Later still while a process that was resumed takes the cores, which are shared."""
+        """Even later while a resumed process occupies the shared cores."""
         late_us, now = self.latencies("producer_handover", producer), self.kernel.now
         if self.calibration is not None:
             late_us += self.calibration.delay_us(producer)

@@ -1,6 +1,5 @@
-"""What each target (`--target`, `--zookeeper`) can be given: a whole scenario is checked before
-anything of it starts.
-"""
+"""The capabilities of each target (`--target`, `--zookeeper`): a whole scenario is checked before
+anything starts."""
 
 from __future__ import annotations
 
@@ -18,7 +17,7 @@ OF_PROCESSES = (PROCESSES, "containers", "compose")
 
 
 def check_supported(scenario: Scenario, target: str, zookeeper: str) -> None:
-    """Raises UserError for the first action of a scenario that cannot be given there."""
+    """Raises UserError for the first action of a scenario that the target does not support."""
     capabilities, to = capabilities_of(target, zookeeper, scenario.hosts)
     check_steps(scenario, capabilities, to)
 
@@ -26,7 +25,7 @@ def check_supported(scenario: Scenario, target: str, zookeeper: str) -> None:
 def capabilities_of(
     target: str, zookeeper: str, hosts: Mapping[int, Host]
 ) -> tuple[ClusterCapabilities, str]:
-    """Of a target, with its name in a sentence; `hosts` as scenarios have them."""
+    """The capabilities of a target, with its name for messages; `hosts` as in scenarios."""
     if target in OF_PROCESSES:
         from emulator.worlds.processes.host import process_capabilities
 

@@ -1,7 +1,7 @@
-"""What passes between brokers and ZooKeeper, and what ZooKeeper logs, as trace events.
+"""Traffic between brokers and ZooKeeper, and ZooKeeper's transactions, as trace events.
 
-Used by both worlds: the model calls it directly, the live world feeds it from taps and from the
-server's log. Knows the vocabulary and ZooKeeper's structs, nothing of brokers but their names.
+Used by both worlds: the model calls it directly; the live world feeds it from taps and from the
+server's log. Knows the event types and ZooKeeper's structs; of brokers only their names.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _VERSIONED = (SetData, Delete, Check)
 
 
 def broker_of(client: str) -> int:
-    """`broker-2` is 2; a client that is no broker is 0."""
+    """`broker-2` is 2; a client that is not a broker is 0."""
     kind, _, number = client.rpartition("-")
     return int(number) if kind == "broker" and number.isdecimal() else 0
 
@@ -104,5 +104,5 @@ def _logged_op(op: Transaction) -> LoggedOp:
 
 
 def _text(data: bytes | None) -> str | None:
-    # A znode may hold any bytes, and a trace is text.
+    # A znode may have any bytes, and a trace is text.
     return None if data is None else data.decode("utf-8", "replace")

@@ -1,7 +1,7 @@
-"""Transactions of a real server, for the trace: from its own log or, where that cannot be read,
-from the replies to writes.
+"""Transactions of a real server for the trace: from its own log or, if that cannot be read, from
+the responses to writes.
 
-Both emit a transaction before its consequences: a broker's reply or watch comes after it. Knows
+Both emit a transaction before its effects: a broker's response or watch event comes after it. Knows
 ZooKeeper's structs and the observer, no brokers.
 """
 
@@ -39,12 +39,12 @@ class ServerLog:
         self._read_up_to = 0
 
     def poll(self) -> None:
-        """Put what was added on the trace."""
+        """Add new transactions to the trace."""
         self._emit_transactions(self._tail.read())
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
-        """A reply arrived: the write that it answers is in the log by now."""
-        # Reads leave nothing in the log; and a poll may have come further than this reply.
+        """A response has arrived: its write is in the log by now."""
+        # Reads are not logged, and an earlier poll may already have read this write.
         if isinstance(request, _WRITES) and not 0 < reply.zxid <= self._read_up_to:
             self._emit_transactions(
                 self._tail.read_up_to(reply.zxid) if reply.zxid > 0 else self._tail.read()
@@ -61,8 +61,8 @@ class ServerLog:
 
 
 class ReplyLog:
-    """A server whose log cannot be read: transactions as far as replies show them. Expiry and the
-    writes of other clients are missing."""
+    """A server whose log cannot be read: transactions as far as responses show them. Session
+    expiries and the writes of other clients are missing."""
 
     def __init__(self, observer: Observer, kernel: Kernel) -> None:
         self._observer, self._kernel = observer, kernel
@@ -74,8 +74,8 @@ class ReplyLog:
         """Nothing to close."""
 
     def replied(self, session_id: int, request: Request, reply: Reply) -> None:
-        """A reply arrived: a write that was applied was a transaction."""
-        # Whether a write whose answer was lost was applied, nobody says.
+        """A response has arrived: an applied write was a transaction."""
+        # It is unknown whether a write with a lost response was applied.
         if not isinstance(request, _WRITES) or reply.code is Code.CONNECTION_LOSS:
             return
         transaction = _transaction(session_id, request, reply)
@@ -98,7 +98,8 @@ def _transaction(
 
 
 def _op(session_id: int, zxid: int, op: Op, result: OpResult) -> Transaction:
-    """As the server logs it: setData with the version after, check with the expected one + 1."""
+    """As the server logs it: setData with the version after the write, check with the expected one
+    + 1."""
     version = op.version + 1 if isinstance(op, Check) else None
     if isinstance(op, SetData) and result.stat is not None:
         version = result.stat.version

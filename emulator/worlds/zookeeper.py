@@ -1,6 +1,5 @@
-"""ZooKeeper as actions reach it (scenario.actions.base.ZooKeeperControl), and the brokers' links to
-it: the model on our kernel, or a real server with a tap in front of each broker.
-"""
+"""ZooKeeper's control by actions (scenario.actions.base.ZooKeeperControl), and the brokers' links
+to it: the model on our kernel, or a real server with a tap in front of each broker."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ from zk.wire import Direction, Timer, When, labelled
 
 
 class ModelledServer(Capabilities):
-    """Actions that the model supports."""
+    """The actions that the model supports."""
 
     subject = "the modelled ZooKeeper"
 
@@ -43,13 +42,13 @@ class OwnServer(Capabilities):
 
 
 class OwnEnsemble(OwnServer):
-    """Servers that can be struck one by one."""
+    """Servers that can be stopped one by one."""
 
     pause = resume = stop = start = Capabilities.supported
 
 
 class ForeignServer(OwnServer):
-    """A server that was there before us."""
+    """A server that existed before the run."""
 
     def pause(self, server: str) -> None:
         if server != ZOOKEEPER:
@@ -63,7 +62,7 @@ ONE_SERVER = "there is one ZooKeeper server: --target containers or compose has 
 
 
 class ModelledZooKeeper:
-    """The ensemble on our kernel, whose process boots and loads in drawn times."""
+    """The ensemble on our kernel; its process starts and loads in drawn times."""
 
     def __init__(
         self, ensemble: Ensemble, process: Process, latency: Callable[[str, str], int]
@@ -83,9 +82,9 @@ class ModelledZooKeeper:
         self._process.resume()
 
     def stop(self, server: str) -> None:
-        """A process that was paused is gone too; the next one runs."""
+        """Also ends a paused process; the next one runs."""
         if self._booting is not None:
-            # It was starting, and never serves.
+            # It was starting, and never becomes ready.
             self._booting.cancel()
             self._booting = None
         self._ensemble.stop()
@@ -96,7 +95,7 @@ class ModelledZooKeeper:
             self._boot("zk_start", self._load)
 
     def _boot(self, purpose: str, then: Callable[[], None]) -> None:
-        # Of the server's process: while that is paused it does not get on with starting.
+        # The server's process: its start does not progress while it is paused.
         lane = self._process.lane("main")
         self._booting = lane.call_later(self._latency(purpose, "zookeeper"), then)
 
@@ -138,7 +137,7 @@ class ModelledZooKeeper:
 
 
 class TappedZooKeeper:
-    """Real servers, which each broker reaches through a tap of its own."""
+    """Real servers, which each broker reaches through its own tap."""
 
     def __init__(
         self,
@@ -146,7 +145,7 @@ class TappedZooKeeper:
         act_on_server: Callable[[str, str], None],
         expire: Callable[[int], None],
     ) -> None:
-        """`act_on_server`: (server, what), see `zk.real.server_ensemble.act_on`; `expire`: has the
+        """`act_on_server`: (server, action), see `zk.real.server_ensemble.act_on`; `expire` has the
         server end the session of a broker."""
         self._tap_of, self._act_on_server, self._expire = tap_of, act_on_server, expire
 

@@ -49,11 +49,12 @@ class BrokerContext:
         self.config, self.profile = config, profile
         self.guards: Set[Guard] = profile.guards
         """The Kafka fixes that this broker's version has."""
-        # A leader that writes ISRs itself stands for an inter.broker.protocol.version of 2.6.
+        # A profile whose leaders write ISRs themselves represents inter.broker.protocol.version
+        # 2.6.
         self.truncates_on_fetch = (
             TRUNCATION_ON_FETCH in self.guards and profile.propagation == "rpc"
         )
-        """isTruncationOnFetchSupported: this broker fetches with Fetch v12."""
+        """isTruncationOnFetchSupported: this broker sends Fetch v12."""
         self.broker_epoch = -1
         """The czxid of its registration; -1 before it is registered, and before 2.2."""
         self.cluster_id: str | None = None

@@ -119,7 +119,7 @@ class DelayedFetch(DelayedOperation):
             # The log was truncated below the fetch offset: the response is OFFSET_OUT_OF_RANGE.
             if end < fetch.fetch_offset:
                 return await self.force_complete()
-            # And where it was truncated and written to again: the answer says where to go on.
+            # Truncated and appended to again: the response says where the logs diverge.
             if log.epochs.divergence(
                 fetch.last_fetched_epoch, fetch.fetch_offset, log.log_end_offset
             ):

@@ -72,7 +72,7 @@ class CachedPartition:
         if answer.error is not Errors.NONE:
             self.high_watermark = -1
             return True
-        # Always: the follower has to truncate.
+        # The response must always include it, because the follower has to truncate.
         if answer.diverging_epoch is not None:
             return True
         return changed or bool(answer.batches)

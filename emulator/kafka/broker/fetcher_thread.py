@@ -211,7 +211,7 @@ class ReplicaFetcherThread:
         )
 
     def _last_fetched_epoch(self, log: OffsetLog) -> int:
-        """As requests carry it: before version 12 they do not."""
+        """The log's last epoch for requests; before version 12 they do not carry it."""
         epoch = log.epochs.latest_epoch if self._context.truncates_on_fetch else None
         return UNDEFINED_EPOCH if epoch is None else epoch
 
@@ -272,8 +272,8 @@ class ReplicaFetcherThread:
                 ):
                     continue
                 if answer.error is Errors.NONE:
-                    # The high watermark is taken over first, as far as the log goes that is to be
-                    # truncated (AbstractFetcherThread.scala@2.8.2 processFetchRequest).
+                    # The high watermark is applied first, limited to the log end before the
+                    # truncation (AbstractFetcherThread.scala@2.8.2 processFetchRequest).
                     await self._process_partition_data(answer, state)
                     if answer.diverging_epoch is not None and context.truncates_on_fetch:
                         diverging[partition] = answer.diverging_epoch
@@ -462,8 +462,8 @@ class ReplicaFetcherThread:
     async def _truncate_on_fetch_response(
         self, diverging: dict[TopicPartition, DivergingEpoch]
     ) -> None:
-        """Where the leader has said that its log is another one; the next fetch says the epoch that
-        is the last one then."""
+        """Truncate partitions whose log diverges from the leader's; the next fetch carries the
+        then last epoch."""
         if not diverging:
             return
         async with self._map_lock:
@@ -475,7 +475,7 @@ class ReplicaFetcherThread:
     def _truncate_to_epoch_end_offset(
         self, partition: TopicPartition, leader_epoch: int, end_offset: int
     ) -> None:
-        """What one answer of the leader means (maybeTruncateToEpochEndOffsets)."""
+        """Apply one result of the leader (maybeTruncateToEpochEndOffsets)."""
         state, hosted = self.partitions.get(partition), self._hosted(partition)
         if state is None or hosted is None or hosted.log is None:
             return
@@ -487,6 +487,7 @@ class ReplicaFetcherThread:
         except KafkaError:
             self._handle_storage_error(partition)
             return
-        # Not done: the next turn asks for the epoch that the log ends with now, or fetches with it.
+        # If not done, the next turn queries the epoch that the log ends with now, or fetches with
+        # it.
         state.fetch_offset = truncation.offset
         state.truncating = not (truncation.done or self._context.truncates_on_fetch)

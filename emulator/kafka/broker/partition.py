@@ -577,7 +577,7 @@ class Partition:
         diverging_epoch = log.epochs.divergence(last_fetched_epoch, fetch_offset, end)
         if isinstance(diverging_epoch, Errors):
             return diverging_epoch
-        # Before the range is looked at: a follower that is ahead of its leader truncates at once.
+        # Before the range check: a follower that is ahead of its leader truncates at once.
         if diverging_epoch is not None:
             return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
         # A fetch at the log end finds nothing, which is not an error.

@@ -579,7 +579,7 @@ def initial_fetch_state(
     assert hosted.leader_replica_id is not None and hosted.log is not None
     leader = leader_of(hosted.leader_replica_id)
     assert leader is not None, "the leader was alive when the role changed"
-    # A fetch from the log end says the last epoch, and is answered where to truncate
+    # A fetch at the log end carries the last epoch, and the response says where to truncate
     # (ReplicaManager.scala@2.8.2 initialFetchOffset).
     if truncates_on_fetch and hosted.log.epochs.latest_epoch is not None:
         truncating = False

@@ -38,8 +38,8 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 
 
 class DivergingEpoch(NamedTuple):
-    """The largest epoch of a leader that is not above the last one that a follower fetched, and
-    where it ends there."""
+    """The leader's largest epoch that is not above the follower's last fetched epoch, and that
+    epoch's end offset."""
 
     epoch: int
     end_offset: int
@@ -120,10 +120,9 @@ class EpochCache:
     def divergence(
         self, last_fetched_epoch: int, fetch_offset: int, log_end_offset: int
     ) -> DivergingEpoch | Errors | None:
-        """None where a fetch continues this log: its last epoch reaches up to `fetch_offset` here.
-        OFFSET_OUT_OF_RANGE for an epoch of which nothing is known (Partition.scala@2.8.2
-        readRecords)."""
-        # Nearly every fetch is of the latest epoch; -1 comes with requests before version 12.
+        """None if a fetch continues this log: its last epoch reaches `fetch_offset` here.
+        OFFSET_OUT_OF_RANGE for an unknown epoch (Partition.scala@2.8.2 readRecords)."""
+        # Nearly every fetch has the latest epoch; requests before version 12 have -1.
         if last_fetched_epoch in (self.latest_epoch, UNDEFINED_EPOCH):
             if last_fetched_epoch == UNDEFINED_EPOCH or fetch_offset <= log_end_offset:
                 return None

@@ -35,7 +35,7 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     log_start_offset: int
     max_bytes: int
     last_fetched_epoch: int = -1
-    """Of the record before `fetch_offset` (v12, KIP-595); -1: not said."""
+    """The epoch of the record before `fetch_offset` (v12, KIP-595); -1: not sent."""
 
 
 class FetchRequest(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     log_start_offset: int
     batches: tuple[Batch, ...]
     diverging_epoch: DivergingEpoch | None = None
-    """Where the follower has to truncate to before it can go on (v12, KIP-595)."""
+    """Where the logs diverge: the follower has to truncate before it continues (v12, KIP-595)."""
 
     @property
     def size(self) -> int:

@@ -1,9 +1,9 @@
-"""Where brokers run in the environment of docker-compose.yml: its network, its ZooKeeper.
+"""Brokers in the environment of docker-compose.yml: its network and its ZooKeeper.
 
-The environment's own brokers stand by for the time of a run: they are stopped, brokers with the
-scenario's settings take their names, and afterwards they are started again. ZooKeeper keeps the run
-in a chroot of its own, which goes with it. From inside (`docker compose run lab`) all are reached
-by their names; from the host on the ports that are published.
+The environment's own brokers are stopped for the duration of a run; brokers with the scenario's
+settings take their names, and afterwards the environment's own are started again. ZooKeeper keeps
+the run in a separate chroot, which is deleted afterwards. From inside (`docker compose run lab`)
+all are reached by name; from the host, on the published ports.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ that is killed leaves a registration, and would not start again while that stand
 
 
 class NoEnvironment(ServerError):
-    """`docker compose up` was not, or it is not clear which."""
+    """`docker compose up` was not run, or several environments match."""
 
 
 class ComposeDeployment(ContainerDeployment):
-    """One run inside an environment that is there."""
+    """One run in an existing environment."""
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
         """See ContainerDeployment."""
@@ -55,7 +55,7 @@ class ComposeDeployment(ContainerDeployment):
         super().__init__(scenario, folder)
 
     def _prepare(self, scenario: Scenario) -> None:
-        """What there is, found; nothing is done to it yet. Raises NoEnvironment."""
+        """Find the environment; nothing is changed yet. Raises NoEnvironment."""
         from docker.errors import NotFound
 
         self._times = server_times(scenario, 1)
@@ -87,7 +87,7 @@ class ComposeDeployment(ContainerDeployment):
             network.reload()
             self.here = str(network.attrs["IPAM"]["Config"][0]["Gateway"])
         self.labels |= {PROJECT: project, SERVICE: self.name, ONE_OFF: "False"}
-        # The servers that the environment's brokers use, by their names.
+        # The servers that the environment's brokers use, by name.
         words = first.attrs["Config"]["Cmd"]
         servers = parse_address(words[words.index("--zookeeper") + 1]).servers
         self._servers_found = [FoundServer(self._services[name]) for name, _ in servers]
@@ -95,7 +95,7 @@ class ComposeDeployment(ContainerDeployment):
         self.zookeeper = Address(tuple(self._reach(*one) for one in servers), f"/{self.name}")
 
     def _reach(self, service: str, port: int) -> tuple[str, int]:
-        """Where this process reaches a service of the environment."""
+        """The address at which this process reaches a service of the environment."""
         if self._inside:
             return service, port
         settings = self._services[service].attrs["NetworkSettings"]
@@ -106,7 +106,8 @@ class ComposeDeployment(ContainerDeployment):
     # -- up ----------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Its brokers stand by; the servers must allow the sessions that the scenario asks for."""
+        """Stop the environment's brokers; the servers must allow the scenario's session
+        timeouts."""
         _, least_ms, most_ms = self._times
         plain = Address(self.zookeeper.servers)
         wait_until_ready(plain)

@@ -1,9 +1,9 @@
-"""Where brokers run in containers: a network of the engine's, volumes, ZooKeeper beside them.
+"""Brokers in containers: a network, volumes, and ZooKeeper beside them.
 
-Owns what is made in the engine for one run, and that nothing of it stays: should this process be
-killed, another one that holds a pipe of ours removes what carries the run's label. All of it is our
-own here; `compose_site` borrows a network and ZooKeeper that `docker compose` has put up. Knows how
-a broker is reached, not what a scenario does to it.
+Owns everything that one run creates in the engine, and its removal: if this process is killed,
+another process that holds a pipe of it removes everything with the run's label. Everything here
+belongs to the run; `compose_site` uses the network and ZooKeeper of `docker compose`. Knows how to
+reach a broker, not what a scenario does to it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ if not sys.stdin.readline():
 
 
 class NoImage(ServerError):
-    """The image of this project is not there."""
+    """This project's image does not exist."""
 
 
 class ContainerDeployment:
-    """One run's share of the engine (emulator.worlds.processes.local_site.Deployment)."""
+    """One run's objects in the engine (emulator.worlds.processes.local_site.Deployment)."""
 
     def __init__(self, scenario: Scenario, folder: Path) -> None:
-        """`folder` takes traces and logs when the run is over. Raises ServerError; then nothing is
-        left."""
+        """`folder` gets traces and logs after the run. Raises ServerError; nothing is left then."""
         self.scenario, self._folder = scenario, folder
         self.engine = engine()
         self.name = f"isr-run-{uuid.uuid4().hex[:8]}"
@@ -65,7 +64,7 @@ class ContainerDeployment:
             raise
 
     def _prepare(self, scenario: Scenario) -> None:
-        """A network, and addresses."""
+        """Create the network and choose addresses."""
         self.network = self.name
         made = self.engine.networks.create(self.network, driver="bridge", labels=self.labels)
         made.reload()
@@ -126,7 +125,7 @@ class ContainerDeployment:
             self.engine.volumes.create(name, labels=self.labels)
         return name
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def erase(self, broker: int) -> None:
         name = self._volume(broker, "data")
@@ -172,7 +171,8 @@ class ContainerDeployment:
             self._ensemble.close()
             self._ensemble = None
         if self._watchdog is not None:
-            # Containers before networks and volumes: the engine removes neither while it is in use.
+            # Containers before networks and volumes: the engine does not remove those while they
+            # are in use.
             remove_all(self.name, self.engine)
             self._watchdog.dismiss()
             self._watchdog = None
@@ -182,7 +182,7 @@ class ContainerDeployment:
 
 
 def require_image(client: DockerClient) -> str:
-    """The image of brokers (`ISR_IMAGE` names another). Raises NoImage."""
+    """Check the image of brokers (`ISR_IMAGE` names another). Raises NoImage."""
     from docker.errors import ImageNotFound
 
     name = os.environ.get("ISR_IMAGE") or IMAGE
@@ -197,7 +197,7 @@ def require_image(client: DockerClient) -> str:
 
 
 def remove_all(name: str, client: DockerClient | None = None) -> None:
-    """Whatever of a run is still in the engine."""
+    """Remove everything of a run that is still in the engine."""
     from docker.errors import NotFound
 
     client = client or engine()

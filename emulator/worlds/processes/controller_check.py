@@ -1,12 +1,13 @@
-"""Whether a control request can be from a controller, by what its broker knows of elections.
+"""Validates the sender of a control request by what the broker knows of elections.
 
-Kafka without authentication believes any sender with any epoch, and refuses the real controller
-from then on. Here a controller and its epoch are believed together, and remembered: another sender
-with that epoch is refused. A new epoch is believed when the broker has noticed an election since
-the last one, and that sender is who holds /controller by what its own KafkaController has read: so
-no request goes to ZooKeeper that Kafka does not send. Any other pair is looked up once in
-/controller_epoch and /controller. A broker that cannot ask (its session is disconnected, or
-ZooKeeper is slow) believes it, as Kafka does. It is no authentication: epoch and id are no secret.
+Kafka without authentication accepts any sender with any epoch, and then rejects the real
+controller. Here a controller and its epoch are accepted together and remembered: another sender
+with that epoch is rejected. A new epoch is accepted if the broker has noticed an election since the
+last one, and the sender is the broker whose id its own KafkaController has read from /controller.
+Thus no request goes to ZooKeeper that Kafka does not send. Any other pair is looked up once in
+/controller_epoch and /controller. A broker that cannot look it up (its session is disconnected, or
+ZooKeeper is slow) accepts it, as Kafka does. This is not authentication: epoch and id are no
+secrets.
 """
 
 from __future__ import annotations
@@ -31,16 +32,17 @@ FIRST = 1000
 
 
 class _Elected(NamedTuple):
-    """What ZooKeeper has; no controller between two elections."""
+    """The controller in ZooKeeper; none between two elections."""
 
     epoch: int
     controller: int | None
 
 
 class ControllerCheck:
-    """`zk_client`: of the broker's session; None before there is one. `active_controller`: the
-    controller by what the broker's own KafkaController has read. It listens to the broker's
-    events."""
+    """`zk_client` returns the client of the broker's session, None before there is one.
+    `active_controller`: the controller's id that the broker's own KafkaController has read. Listens
+    to the broker's events.
+    """
 
     def __init__(
         self,
@@ -59,14 +61,15 @@ class ControllerCheck:
     def on_event(self, event: AnyEvent) -> None:
         if isinstance(event, ZkWatchFired) and event.path == paths.CONTROLLER:
             deleted = event.type == EventType.NODE_DELETED.value
-            # The new controller's request may be faster than the news of its znode, which would
-            # let in a second one.
+            # The new controller's request may arrive before the watch event of its znode, which
+            # would then allow a second sender.
             if deleted or not self._is_vacant:
                 self._elected_since = True
             self._is_vacant = deleted
 
     def __call__(self, request: ControlRequest, decide: Callable[[str], None]) -> None:
-        """`decide` gets why the request is refused, or "": now, or when ZooKeeper has answered."""
+        """Call `decide` with the reason for a rejection, or "": at once, or when ZooKeeper has
+        responded."""
         client = self._zk_client()
         if client is None or self._is_known(request):
             self._believe(request)
@@ -121,7 +124,8 @@ class ControllerCheck:
 
 
 def _refusal(request: ControlRequest, elected: _Elected) -> str:
-    """A controller that was replaced may still send with its own epoch: Kafka decides on that."""
+    """A controller that was replaced may still send with its own epoch: Kafka decides about
+    that."""
     controller, epoch = request.controller_id, request.controller_epoch
     sender = f"a control request of controller {controller} with controller epoch {epoch}"
     if epoch > elected.epoch:

@@ -1,7 +1,8 @@
-"""ZooKeeper sessions of a process that note what they ask and hear, for who merges the traces.
+"""ZooKeeper sessions of a process that write notes of requests and responses, for the merging of
+traces.
 
-The server's log has the transactions, and nobody here reads it: a reply is noted with its zxid, a
-watch with the zxid after which it was set. Must not know brokers.
+The server's log has the transactions, but this process does not read it: a response is noted with
+its zxid, a watch with the zxid after which it was set. Does not know brokers.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ _READS = (Exists, GetData, GetChildren)
 
 
 def named(request: Request) -> str:
-    """As a note has it: `setData /brokers/topics/...`."""
+    """The operation's name in notes: `setData /brokers/topics/...`."""
     path = request.ops[-1].path if isinstance(request, Multi) else request.path
     return f"{name_of(request)} {path}"
 
 
 class LinkedService:
-    """A service whose sessions note what passes."""
+    """A service whose sessions write notes."""
 
     def __init__(self, service: KazooService, links: CausalityLog, kernel: Kernel) -> None:
         self._service, self._links, self._kernel = service, links, kernel
@@ -57,8 +58,8 @@ class _LinkedListener:
 
     def on_watch(self, event: WatchedEvent) -> None:
         of_children = event.type is EventType.NODE_CHILDREN_CHANGED
-        # A watch fires for the first change after the read that set it: with the zxid of that read
-        # the change is found in the server's log.
+        # A watch fires for the first change after the read that set it: with that read's zxid the
+        # change is found in the server's log.
         since = self.armed.get((event.path, of_children), 0)
         note = self._links.note("fired", f"{event.type.value} {event.path}", zxid=since)
         self._kernel.cause = cause_of(note)
@@ -95,7 +96,7 @@ class _LinkedSession(SessionAround):
         self._session.submit(request, replied)
 
     def close(self) -> None:
-        """Send no closeSession for a session that the server has ended."""
+        """Send no closeSession if the server has already ended the session."""
         if not self._listener.expired:
             self._links.note("asked", "closeSession", cause=self._kernel.cause)
         self._session.close()

@@ -1,7 +1,7 @@
-"""The trace of one process: events as they happen, carried on where its last run left off.
+"""The trace of one process: events as they happen, continued after a restart.
 
-A broker that starts again writes on: its events keep their numbers apart. Nothing is kept in
-memory; a broker may run for weeks. Owns the file; what links it to other traces is `cause_links`'.
+A restarted broker appends to its trace: events keep unique numbers. Nothing is kept in memory,
+because a broker may run for weeks. Owns the file; `cause_links` connects it to other traces.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from emulator.worlds.network.cause_links import SUFFIX, cut_to_whole_lines
 
 
 class PassingSink(Sink):
-    """Listeners and a file see each event; nobody keeps it."""
+    """Passes each event to listeners and to the file, and keeps none."""
 
     __slots__ = ()
 
@@ -40,7 +40,7 @@ class ProcessTrace:
             self.sink.listen(self._writer)
 
     def flush(self) -> None:
-        """To the operating system: a kill cannot take it."""
+        """Flush to the operating system, so that a kill cannot lose events."""
         if self._writer is not None:
             self._writer.flush()
 

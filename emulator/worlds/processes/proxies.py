@@ -1,9 +1,9 @@
-"""The links of brokers that are processes of their own: a proxy each, in front of every peer.
+"""The links of brokers in separate processes: a proxy for each ordered pair of brokers.
 
-Broker 1 reaches broker 2 through another proxy than broker 3 does, and ZooKeeper through a tap of
-its own; so each link can be cut, delayed and narrowed by itself, from outside. What is asked of
-ZooKeeper is kept, with the time at which it passed. Owns proxies; what actions make of them is in
-`worlds.links`.
+Broker 1 reaches broker 2 through another proxy than broker 3 does, and ZooKeeper through its own
+tap. So each link can be cut, delayed and limited separately, from outside. Requests to ZooKeeper
+are stored with the time at which they passed. Owns the proxies; `worlds.links` has the effects of
+actions on them.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class ProcessProxies:
         here: str = HOST,
         kafka: Collection[int] = (),
     ) -> None:
-        """`brokers`: where each of them listens; proxies listen `here`. `kafka`: brokers that are
-        given no route to a proxy of their own; they connect to the address that each advertises."""
+        """`brokers`: the listener address of each; proxies listen on `here`. `kafka`: brokers
+        without a route to proxies of their own; they connect to the advertised addresses."""
         self.zookeeper_requests: list[Exchange] = []
         self._taps = Taps(self, now_us)
         self._expiries = Expiries(zookeeper)
@@ -42,12 +42,12 @@ class ProcessProxies:
         for client in (f"broker-{broker}" for broker in brokers):
             self.taps[client] = tap = self._taps.open(client, zookeeper, (here, 0))
             tap.keep = self.zookeeper_requests.append
-        # Of a connection to what is advertised the first request says whose it is.
+        # On connections to an advertised address the first request names the sender.
         self.advertised: dict[int, Address] = {}
         identified = InterBrokerProxies(self._taps)
         if kafka:
             self.advertised = {b: identified.open(b, where) for b, where in brokers.items()}
-        # Otherwise a proxy cannot tell who connects to it: each ordered pair has its own.
+        # Otherwise a proxy cannot know who connects to it: each ordered pair has its own.
         self.between: dict[Ends, Proxy] = {
             (a, b): identified.links[a, b]
             if a in kafka
@@ -58,7 +58,7 @@ class ProcessProxies:
         }
 
     def routes_of(self, broker: int) -> dict[int, str]:
-        """Where it finds each of the others."""
+        """The addresses at which a broker reaches each of the others."""
         return {b: str(proxy.address) for (a, b), proxy in self.between.items() if a == broker}
 
     def close(self) -> None:
@@ -68,10 +68,10 @@ class ProcessProxies:
     # -- TapObserver, on the taps' thread ---------------------------------------------------------
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        """It is kept, with its name on the wire."""
+        """Store the request under its name on the wire."""
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
-        """Who asked has it in his own trace."""
+        """The process that sent the request has the response in its own trace."""
 
     def tap_of(self, broker: int) -> Tap:
         return self.taps[f"broker-{broker}"]
@@ -79,7 +79,7 @@ class ProcessProxies:
     # -- ZooKeeper --------------------------------------------------------------------------------
 
     def expire_session(self, broker: int) -> None:
-        """Have the server end the broker's last session, which is the one it has."""
-        # A client that lost its session has opened another one: earlier ones are of no account.
+        """Have the server end the broker's current session, which is its last one."""
+        # A client that lost its session has opened another one: earlier ones do not count.
         for session_id, granted in list(self.tap_of(broker).sessions.items())[-1:]:
             self._expiries.expire(session_id, granted.password, granted.timeout_ms)

@@ -1,8 +1,8 @@
 """A broker's page over HTTP: `/metrics` for Prometheus, `/status` for `isr top`, `/healthy`.
 
-Owns the HTTP server and the wording; what a broker has in memory is read on the kernel's thread,
-what has happened is counted from its events. Metrics have the names that Kafka's have behind the
-usual JMX exporter (`kafka_server_replicamanager_...`). It changes nothing.
+Owns the HTTP server and the wording. The broker's memory is read on the kernel's thread; event
+counts come from its events. Metrics have the names that Kafka's have behind the usual JMX exporter
+(`kafka_server_replicamanager_...`). Read-only.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ COUNTED = {
 
 
 class Counts:
-    """A listener: what has happened since the process started."""
+    """A listener that counts events since the process started."""
 
     def __init__(self) -> None:
         self.counted: Counter[str] = Counter()
@@ -69,13 +69,14 @@ class Counts:
                 pass
 
     def count_invalid_request(self) -> None:
-        """A connection was closed because of what came in, which is no event of the cluster."""
+        """A connection was closed because of malformed input, which is not an event of the
+        cluster."""
         self.counted["invalid"] += 1
 
 
 def status_of(node: Broker) -> dict[str, object]:
-    """What the broker's memory has of each partition: its metadata cache, what it leads, and, if
-    it is controller, the controller's cache."""
+    """Each partition as the broker knows it: its metadata cache, its leaderships, and, on the
+    controller, the controller's cache."""
     cache, manager, controller = node.metadata_cache, node.replica_manager, node.controller
     known = ((partition, cache.partition(partition)) for partition in cache.partitions())
     leads = manager.partitions.values() if manager is not None else ()
@@ -119,13 +120,13 @@ def _state(it: PartitionState | LeaderAndIsr, controller_epoch: int) -> dict[str
 
 
 def metrics_of(node: Broker, counts: Counts) -> Iterator[Metric]:
-    """As Kafka has them, in this moment."""
+    """The metrics at this moment, as in Kafka."""
     for kind, (name, text) in COUNTED.items():
         yield CounterMetricFamily(name, text, counts.counted[kind])
     manager, controller = node.replica_manager, node.controller
     hosted = list(manager.partitions.values()) if manager is not None else []
     leads = [one for one in hosted if one.is_leader]
-    # As Partition.scala@2.6.3 isUnderReplicated: only a leader counts.
+    # Partition.scala@2.6.3 isUnderReplicated: only a leader counts.
     under = sum(len(one.isr) < len(one.replicas) for one in leads)
     under_min = sum(len(one.isr) < one.min_insync_replicas for one in leads)
     active = controller is not None and controller.is_active
@@ -146,8 +147,8 @@ def metrics_of(node: Broker, counts: Counts) -> Iterator[Metric]:
 
 
 class StatusPage:
-    """The server, from its making to `close`. `on_kernel` has the kernel's thread do something.
-    Raises OSError when the port is taken."""
+    """The server, from its creation to `close`. `on_kernel` runs a function on the kernel's thread.
+    Raises OSError if the port is in use."""
 
     def __init__(
         self,
@@ -195,12 +196,12 @@ class StatusPage:
         return self._read(lambda: list(metrics_of(self._node, self._counts)))
 
     def describe(self) -> Iterable[Metric]:
-        """Names are not known before there is a broker to ask."""
+        """No names: they are not known before there is a broker."""
         return ()
 
     def _read(self, read: Callable[[], T]) -> T:
-        """Let the kernel's thread read it, between two things that it does: a broker's memory is
-        nobody else's. TimeoutError."""
+        """Read on the kernel's thread between two of its steps: other threads must not access a
+        broker's memory. TimeoutError."""
         result: Future[T] = Future()
 
         def on_kernel() -> None:

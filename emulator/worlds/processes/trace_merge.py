@@ -1,9 +1,9 @@
-"""Traces of several processes and of ZooKeeper's own log as one, in causal order.
+"""Merges the traces of several processes and ZooKeeper's log into one, in causal order.
 
-What a process did stays in its order; what a message, a transaction or a watch led to comes after
-it. Which is which the processes' notes say (`cause_links`) and ZooKeeper's zxids; clocks choose
-only among what could come next, and a time is raised where a clock was behind what led to it.
-Causes become those of the whole trace. Knows events and notes, no process.
+The events of one process stay in order. The effects of a message, a transaction or a watch come
+after it; the processes' notes (`cause_links`) and ZooKeeper's zxids say which effects belong to
+which cause. Clocks only decide between events that may come next; a time is raised if a clock was
+behind the cause. Causes become those of the whole trace. Knows events and notes, no process.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ NOWHERE: Place = ("", -1)
 
 
 class Part(NamedTuple):
-    """One process's share: its events by seq, its notes in order."""
+    """One process's share: its events by seq, and its notes in order."""
 
     events: Sequence[AnyEvent]
     notes: Sequence[Span] = ()
 
 
 class Logged(NamedTuple):
-    """A transaction of ZooKeeper's log, as an event: its zxid, whose session it is in, what it was
-    asked with (`setData /a`), which changes it makes (`NodeDataChanged /a`), the session, and the
-    number that the request had in it."""
+    """A transaction of ZooKeeper's log as an event: its zxid, its client, the request's name
+    (`setData /a`), its changes (`NodeDataChanged /a`), the session, and the request's number in it.
+    """
 
     event: ZkTransaction
     zxid: int
@@ -62,10 +62,9 @@ WRITES = ("create", "setData", "delete", "multi")
 def merged(
     parts: dict[str, Part], logged: Sequence[Logged] = (), wire: Wire | None = None
 ) -> list[AnyEvent]:
-    """All events, numbered from 0. Where a guess was wrong, which only causes that go round can
-    show (a transaction whose answer was lost, the end of a session by another clock), none is
-    made."""
-    # Which of the guesses was wrong a circle does not say: then none is made.
+    """All events, numbered from 0. Circular causes show that a guess was wrong (a transaction whose
+    response was lost, the end of a session by another clock); then no guesses are used."""
+    # A circle does not show which guess was wrong, so none is used.
     try:
         return _Merge(parts, logged, wire or {}, guess=True).run()
     except CircularCauses:
@@ -77,7 +76,8 @@ class CircularCauses(Exception):
 
 
 def _op(name: str) -> str:
-    """Of a name in a note; the path of what is sequential only the server knows."""
+    """The operation of a note's name; the path of a sequential znode is known only to the
+    server."""
     return name.partition(" ")[0]
 
 
@@ -85,8 +85,8 @@ Sends = dict[tuple[str, int], tuple[str, Span]]
 
 
 def _by_number(parts: dict[str, Part], kind: str) -> Sends:
-    """Who sent what under which number: a request is named by its client id and correlation id,
-    which for `sent` is the note's own place."""
+    """The sender of each number: a request is identified by its client id and correlation id, which
+    for `sent` is the note's own position."""
     sends: Sends = {}
     for who, part in parts.items():
         for place, note in enumerate(part.notes):
@@ -103,7 +103,7 @@ class _Merge:
         self._parts = {**parts, ZOOKEEPER: Part([entry.event for entry in logged])}
         self._passed: dict[Place, Place] = {}
         self._wire_requests: dict[Place, Place] = {}
-        # What passed on the wire is a part of its own: it happened neither in the process nor in
+        # Requests on the wire are a part of their own: they happened neither in the process nor in
         # the server.
         for who, requests in wire.items():
             self._parts[ON_THE_WIRE + who] = Part([one.event for one in requests])
@@ -126,7 +126,7 @@ class _Merge:
     # -- what led to what --------------------------------------------------------------------------
 
     def _match_requests(self, wire: Wire) -> dict[int, Place]:
-        """As what each transaction passed on the wire, by session and xid."""
+        """Match transactions with requests on the wire, by session and xid."""
         requests: dict[tuple[int, int], tuple[Place, str]] = {}
         for who, passed in wire.items():
             for place, one in enumerate(passed):
@@ -135,8 +135,8 @@ class _Merge:
         matches: dict[int, Place] = {}
         for n, entry in enumerate(self._logged):
             at, name = requests.get((entry.session, entry.xid), (NOWHERE, ""))
-            # A session that we have the server end is ended by another connection, whose xids
-            # begin again: the same number is then another request.
+            # A session that this run ended on purpose is ended through another connection, whose
+            # xids start again: the same number is then another request.
             if at != NOWHERE and (
                 not entry.request_names or _op(name) in map(_op, entry.request_names)
             ):
@@ -144,8 +144,10 @@ class _Merge:
         return matches
 
     def _match_transactions(self, wire: Wire) -> dict[int, tuple[str, int]]:
-        """Who asked for each, by the number of his note: by the zxid of the answer; where that was
-        lost, by the request that passed; where nobody read along, by order within the process."""
+        """Match each transaction with the note of its request: by the zxid of the response; if that
+        was lost, by the request on the wire; if the wire was not observed, by order within the
+        process.
+        """
         matches = {
             n: self._wire_requests[p]
             for n, p in self._request_of.items()
@@ -154,7 +156,7 @@ class _Merge:
         for who, part in self._parts.items():
             for note in part.notes:
                 n = self._transactions.get(note.zxid) if note.kind == "told" else None
-                # A read is answered with the zxid of the last write, which may be another's.
+                # A read's response has the zxid of the last write, which may be another client's.
                 if n is not None and self._logged[n].who == who and _op(note.who) in WRITES:
                     matches.setdefault(n, (who, note.number))
         if not self._guesses:
@@ -171,15 +173,15 @@ class _Merge:
             for n, entry in enumerate(self._logged):
                 if entry.who == who and n not in matches:
                     first = next((it for it in waiting if it[1].who in entry.request_names), None)
-                    # None that was asked when the transaction had been done.
+                    # Not requests that were sent after the transaction.
                     if first and since(first[1], part.events) <= entry.event.t + CLOCKS_US:
                         matches[n] = who, first[0]
                         waiting.remove(first)
         return matches
 
     def _cause_of(self, who: str, note: Span) -> tuple[Place, Place]:
-        """What a note of something that came in stands for: its cause, and the last event that was
-        before it where it came from."""
+        """The meaning of an incoming note: its cause, and the last earlier event of the process
+        that it came from."""
         match note.kind:
             case "received":
                 return self._from(self._sent, (note.who, note.number))
@@ -198,9 +200,9 @@ class _Merge:
                 if n < 0:
                     return NOWHERE, NOWHERE
                 if note.who == EXPIRED:
-                    # The server refuses a client whose session is being closed before that is in
-                    # the log (SessionTrackerImpl touchSession: isClosing). Where the clocks say so,
-                    # or may, the client's event does not wait for the log's.
+                    # The server rejects a client whose session is being closed before the close is
+                    # in the log (SessionTrackerImpl touchSession: isClosing). If the clocks show or
+                    # allow this, the client's event does not wait for the log's.
                     events = self._parts[who].events
                     after = note.at < len(events) and self._logged[n].event.t > events[note.at].t
                     if after or not self._guesses:
@@ -215,7 +217,7 @@ class _Merge:
         return self._resolved(who, note.cause), (who, note.at - 1)
 
     def _resolved(self, who: str, cause: int) -> Place:
-        """The event that a cause stands for, however many notes are between."""
+        """The event that a cause represents, through any number of notes."""
         while cause < -1:
             note = self._parts[who].notes[note_of(cause)]
             place, _ = self._cause_of(who, note)
@@ -229,7 +231,7 @@ class _Merge:
     # -- the order ---------------------------------------------------------------------------------
 
     def _waits(self) -> dict[Place, list[Place]]:
-        """For each event the events of other processes that must have come before it."""
+        """For each event, the events of other processes that must precede it."""
         waits: dict[Place, list[Place]] = defaultdict(list)
         for who, part in self._parts.items():
             for note in part.notes:
@@ -248,11 +250,11 @@ class _Merge:
         return waits
 
     def run(self) -> list[AnyEvent]:
-        """Of what may come, the earliest by the clocks."""
+        """Of the events that may come next, choose the earliest by the clocks."""
         waits = self._waits()
         done = dict.fromkeys(self._parts, 0)
         blocked: dict[Place, list[str]] = defaultdict(list)
-        # One entry for each process that may go on: its next event, by its own clock.
+        # One entry for each process that can continue: its next event, by its own clock.
         ready = [(p.events[0].t, who) for who, p in self._parts.items() if p.events]
         heapify(ready)
         merged_events: list[AnyEvent] = []
@@ -260,7 +262,8 @@ class _Merge:
             _, who = heappop(ready)
             at = done[who]
             for other, place in waits.get((who, at), ()):
-                # Who is none of ours, or has no such event (it died before), is not waited for.
+                # A process that is not part of the run, or has no such event (it died before), is
+                # not waited for.
                 if other in done and done[other] <= place < len(self._parts[other].events):
                     blocked[other, place].append(who)  # it is looked at again after that one
                     break
@@ -288,7 +291,8 @@ class _Merge:
         else:
             cause = self._resolved(who, event.cause)
         seq = self._new[who, at] = len(before)
-        # An event that its clock puts before its cause is moved up: a trace never goes back.
+        # An event before its cause (by its clock) gets the cause's time: a trace never goes
+        # backwards.
         changes: dict[str, object] = {
             "seq": seq,
             "t": max(event.t, before[-1].t if before else 0),
@@ -303,6 +307,6 @@ class _Merge:
         return numbered
 
     def _cause_of_request(self, request: Place) -> Place:
-        """The cause of the span of a request."""
+        """The cause of a request's span."""
         who, number = request
         return self._resolved(who, self._parts[who].notes[number].cause) if who else NOWHERE

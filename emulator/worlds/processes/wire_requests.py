@@ -1,9 +1,9 @@
-"""Requests as they passed on the wire to ZooKeeper, as events of a merged trace.
+"""Requests on the wire to ZooKeeper as events of a merged trace.
 
-Owns how a request that a proxy read becomes an event, and which span of a process it belongs to.
-Session and xid identify it: the span of its reply, or of its loss, has both. A request without a
-reply (the process had died) and a connection (it has no xid) are matched by order: each lies
-between known neighbours, so that a guess cannot change the order of others.
+Owns how a request that a proxy has read becomes an event, and to which span of a process it
+belongs. Session and xid identify it: the span of its response, or of its loss, has both. A request
+without a response (the process had died) and a connection (which has no xid) are matched by order:
+each lies between known neighbours, so a guess cannot change the order of others.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ def requests_by_client(exchanges: Iterable[Exchange]) -> dict[str, list[WireRequ
 def notes_of(
     wire: Sequence[WireRequest], notes: Sequence[Span], events: Sequence[AnyEvent]
 ) -> dict[int, int]:
-    """For each that passed, by its place, the number of the note that it was asked with; never of
-    one that was made later, by the machine's clock (`events` are those that notes lie between)."""
+    """For each request on the wire, by position, the note of its request; never a later note, by
+    the machine's clock (`events` are those that notes lie between)."""
     answers = {(note.session, note.xid): note.number for note in notes if note.kind == "told"}
     matches = {
         place: answers[one.session, one.xid]
         for place, one in enumerate(wire)
         if one.xid and (one.session, one.xid) in answers
     }
-    # What was asked and has no answer of any kind, by name.
+    # Requests without any response, by name.
     answered = {note.number for note in notes if note.kind == "told"}
     silent: dict[str, list[int]] = defaultdict(list)
     for number, note in enumerate(notes):
         if note.kind == "asked" and number not in answered:
             silent[note.who].append(number)
-    # For each place the lowest note of those that passed behind it: a guess stays below.
+    # For each position the lowest note of later requests: a guess stays below it.
     until = [len(notes)] * (len(wire) + 1)
     for place in reversed(range(len(wire))):
         until[place] = min(until[place + 1], matches.get(place, len(notes)))
@@ -79,5 +79,5 @@ def notes_of(
 
 
 def since(note: Span, events: Sequence[AnyEvent]) -> int:
-    """A note is no older than the event before it."""
+    """A note is not older than the event before it."""
     return events[note.at - 1].t if 0 < note.at <= len(events) else 0

@@ -1,4 +1,5 @@
-"""What real Kafka of a version can be given: signals, proxies, a real client and its own tools."""
+"""What a real Kafka of a version supports: signals, proxies, a real client and Kafka's own
+tools."""
 
 from __future__ import annotations
 
@@ -25,7 +26,7 @@ Version = tuple[int, ...]
 
 
 class LinksOfKafka(Capabilities):
-    """What proxies can do between brokers, and on the way to ZooKeeper."""
+    """Proxies between brokers and in front of ZooKeeper."""
 
     subject = SUBJECT
 
@@ -33,7 +34,7 @@ class LinksOfKafka(Capabilities):
         self._version = version
 
     def delay(self, broker: int, peer: int | str, *_: object) -> None:
-        # Without one, a proxy would stand before the clients too.
+        # Without a separate listener a proxy would stand in front of clients too.
         if isinstance(peer, int) and self._version < LINKS_FROM:
             raise Unsupported("before 0.10.2 brokers have no listener of their own")
 
@@ -46,7 +47,7 @@ class LinksOfKafka(Capabilities):
 
 
 class HostOfKafka(HostCapabilities):
-    """What signals can do to a JVM."""
+    """Signals to a JVM."""
 
     subject = SUBJECT
 
@@ -63,7 +64,7 @@ class HostOfKafka(HostCapabilities):
 
 
 class ServerOfKafka(Capabilities):
-    """A server whose sessions are real brokers'."""
+    """A server whose sessions belong to real brokers."""
 
     subject = SUBJECT
 
@@ -72,7 +73,7 @@ class ServerOfKafka(Capabilities):
 
 
 class ClientsOfKafka(Capabilities):
-    """What librdkafka and the version's own tools can ask for."""
+    """The requests of librdkafka and of the version's own tools."""
 
     subject = SUBJECT
 
@@ -97,19 +98,19 @@ class ClientsOfKafka(Capabilities):
 
 
 def capabilities_of_kafka(version: Version) -> ClusterCapabilities:
-    """Of a cluster of one version."""
+    """The capabilities of a cluster of one version."""
     return ClusterCapabilities.of_one_kind(
         HostOfKafka(version), ServerOfKafka(), ClientsOfKafka(version)
     )
 
 
 def has_links(scenario: LoadedScenario | Scenario) -> bool:
-    """It does something to links between two brokers."""
+    """Whether the scenario has actions on links between two brokers."""
     return any(isinstance(getattr(s.action, "peer", ZOOKEEPER), int) for s in scenario.steps)
 
 
 def check_supported(scenario: LoadedScenario, version: Version) -> None:
-    """Raises UserError for the first action that a real cluster cannot be given."""
+    """Raises UserError for the first action that a real cluster does not support."""
     if scenario.broker_profiles:
         raise UserError(f"{scenario.source}: broker_profile: one version of Kafka is recorded")
     if scenario.broker_settings:

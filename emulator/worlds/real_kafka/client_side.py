@@ -25,16 +25,17 @@ class RealClients:
         self.tools: Tools | None = None
         self._drivers: list[Driver] = []
         self._readers: list[Reader] = []
-        # One thread: requests go out in the order of the time line.
+        # One thread: requests are sent in the order of the time line.
         self._asking = ThreadPoolExecutor(1, "administrator")
         self._answers: list[Future[None]] = []
 
     def admin(self, request: Action) -> None:
-        """One after the other, beside the time line: an answer may take its time."""
+        """Requests run one after the other, in parallel to the time line: a response may take
+        long."""
         record = self._notes.actions[-1]
         assert self.administrator is not None
         assert self.tools is not None
-        # A tool is a JVM that takes seconds: the time line goes on meanwhile.
+        # A tool is a JVM that takes seconds: the time line continues meanwhile.
         by_tool = is_by_tool(request, self._version)
         do = self.tools.do if by_tool else self.administrator.do
 
@@ -61,7 +62,7 @@ class RealClients:
                 driver.stop()
 
     def stop(self) -> None:
-        """No driver hands anything over any more."""
+        """Stop all drivers."""
         for driver in self._drivers:
             driver.stop()
 

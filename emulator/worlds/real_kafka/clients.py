@@ -1,9 +1,9 @@
 """Clients of a real cluster: producers and an administrator, through librdkafka.
 
-Producers have the manners that recordings describe (linger.ms 0, metadata every second, retries
-without end), and a driver that hands records over at a rate and asks for results in every round.
-What librdkafka has no call for, AlterPartitionReassignments, a client of ours sends.
-Tells what happened through callbacks; it must not know what becomes of it.
+Producers have the settings that recordings describe (linger.ms 0, metadata every second, unlimited
+retries), and a driver that hands over records at a rate and collects results in every round.
+AlterPartitionReassignments, which librdkafka lacks, is sent by our own client. Results are reported
+through callbacks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def wall_us() -> int:
 
 
 class Driver:
-    """One producer's thread: rounds at a rate, until it is stopped or has sent its records; then it
+    """One producer's thread: rounds at a rate, until it is stopped or has sent its records; it then
     waits for those in flight."""
 
     def __init__(
@@ -83,11 +83,11 @@ class Driver:
         self._thread.start()
 
     def stop(self) -> None:
-        """No further records; those that were handed over go on."""
+        """Hand over no more records; those already handed over are still delivered."""
         self._stop.set()
 
     def close(self, patience_s: float) -> None:
-        """Wait that long for results, and let the rest go."""
+        """Wait this long for results, then drop the rest."""
         self.stop()
         self._thread.join(patience_s)
         self._over.set()
@@ -104,11 +104,11 @@ class Driver:
                 self._hand_over(request.batch)
                 rounds += 1
                 self._producer.poll(0)
-                # From the beginning: rounds do not drift by what handing over takes.
+                # Counted from the start: rounds do not drift by the duration of a hand-over.
                 self._stop.wait(max(0.0, began_s + rounds * period_s - time.monotonic()))
         while len(self._producer) and not self._over.is_set():
             self._producer.poll(0.05)
-        # What is left gets its result now, which says that it was purged (`_done`).
+        # The remaining records get their result now: purged (`_done`).
         self._producer.purge()
         self._producer.poll(0)
         del self._producer  # closed: it would ask for its topic's metadata as long as it lives
@@ -145,20 +145,20 @@ class Driver:
 
 
 class Administrator:
-    """Does what an administrator asks for, one request at a time, and says what came of it."""
+    """Carries out admin requests one at a time and reports the results."""
 
     def __init__(self, reach: ClientSettings) -> None:
         self._client = kafka_admin.AdminClient({**reach, **_QUIET})
 
     def live(self, timeout_s: float = 1.0) -> tuple[int, ...]:
-        """Who is there, as some broker's metadata has it; nobody if none answers."""
+        """The live brokers in some broker's metadata; empty if none responds."""
         try:
             return tuple(sorted(self._client.list_topics(timeout=timeout_s).brokers))
         except KafkaException:
             return ()
 
     def do(self, request: Action) -> str:
-        """`NONE`, or the error's name."""
+        """Returns `NONE`, or the error's name."""
         client = self._client
         try:
             match request:
@@ -208,7 +208,7 @@ class Administrator:
         before = len(cluster.topics[request.topic].partitions)
         total = request.count if request.count > 0 else before + len(request.assignment)
         replicas = [list(one) for one in request.assignment]
-        # librdkafka takes an empty assignment for a wrong one.
+        # librdkafka treats an empty assignment as invalid.
         more = {"replica_assignment": replicas} if replicas else {}
         return kafka_admin.NewPartitions(request.topic, total, **more)
 
@@ -254,5 +254,5 @@ REQUESTS = frozenset(
 
 
 def client_settings(addresses: Sequence[str]) -> ClientSettings:
-    """Where brokers are."""
+    """The brokers' addresses."""
     return {"bootstrap.servers": ",".join(addresses)}

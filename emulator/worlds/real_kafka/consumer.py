@@ -1,6 +1,6 @@
 """A consumer of a real cluster, through librdkafka: it reads partitions from their start.
 
-Tells what it read through a callback; belongs to no group, commits nothing.
+Reports what it read through a callback; belongs to no group and commits nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SETTINGS: ClientSettings = {
 
 
 class Consumed(msgspec.Struct, frozen=True):
-    """Records `from_offset` up to (not including) `to_offset` were there; wall clock."""
+    """Records `from_offset` up to (not including) `to_offset` were read; wall clock."""
 
     client: str
     topic: str
@@ -51,7 +51,7 @@ class Reader:
         self._name, self._request, self._now_us, self._on_read = name, request, now_us, on_read
         self._over = threading.Event()
         self._consumer = Consumer({**_SETTINGS, **reach})
-        # Assigned, not subscribed: a group would have its coordinator create `__consumer_offsets`.
+        # Assigned, not subscribed: a group's coordinator would create `__consumer_offsets`.
         self._consumer.assign([TopicPartition(request.topic, n, 0) for n in request.partitions])
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()

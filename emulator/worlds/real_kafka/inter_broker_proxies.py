@@ -1,9 +1,9 @@
-"""Proxies between real brokers, one for each of two that one connects from and to.
+"""Proxies between real brokers, one for each ordered pair.
 
-All brokers reach a broker at one address, its proxy's listener. Who connects says so in the header
-of its first request, where a broker's client id is its number (`1`, or `broker-1-fetcher-0`); from
-then on its bytes pass the link between the two. Owns listeners and links (what faults make of links
-is in `worlds.links`); of Kafka's protocol it knows this header.
+All brokers reach a broker at one address, its proxy's listener. The header of a connection's first
+request names the sender: a broker's client id contains its number (`1`, or `broker-1-fetcher-0`).
+From then on the connection's bytes pass through the link between the two. Owns listeners and links
+(`worlds.links` has the effects of faults); of Kafka's protocol it knows only this header.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ NOBODY = -1
 
 
 def sender_of(data: bytes) -> int | None:
-    """The broker that a connection's first bytes are of (NOBODY: no broker); None: too few yet."""
+    """The broker that sent a connection's first bytes (NOBODY: no broker); None: too few bytes
+    yet."""
     if len(data) < _HEAD.size:
         return None
     *_, length = _HEAD.unpack_from(data)
@@ -36,7 +37,7 @@ def sender_of(data: bytes) -> int | None:
 
 
 class _BrokerIdentification:
-    """Reads along until it is known who has connected."""
+    """Reads the first bytes until the sender is known."""
 
     def __init__(self, on_known: Callable[[Conversation, int], None]) -> None:
         self._on_known, self._read = on_known, bytearray()
@@ -57,7 +58,7 @@ class _BrokerIdentification:
 
 
 class _ProxyListener(Proxy):
-    """Where brokers connect to one of them."""
+    """The address at which brokers connect to one of them."""
 
     def __init__(self, between: InterBrokerProxies, broker: int, server: Address) -> None:
         self._between, self.broker = between, broker
@@ -81,7 +82,7 @@ class InterBrokerProxies:
         self._listeners: list[_ProxyListener] = []
 
     def open(self, broker: int, server: Address) -> Address:
-        """Where others reach a broker that listens at `server`."""
+        """The address at which others reach a broker that listens at `server`."""
         made = self.proxies.add(_ProxyListener(self, broker, server))
         for other in self._listeners:
             for a, b, to in ((broker, other.broker, other), (other.broker, broker, made)):

@@ -12,7 +12,7 @@ from zk.ops import Request
 
 
 class ActionRecord(msgspec.Struct):
-    """Something that was done to the cluster; `returned_us`: when its client had the answer."""
+    """An action on the cluster; `returned_us`: when its client had the response."""
 
     at_us: int
     do: str
@@ -23,7 +23,7 @@ class ActionRecord(msgspec.Struct):
 
 
 class PassedRequest(msgspec.Struct, frozen=True):
-    """A request as it passed a broker's tap."""
+    """A request that passed a broker's tap."""
 
     at_us: int
     client: str
@@ -31,8 +31,7 @@ class PassedRequest(msgspec.Struct, frozen=True):
 
 
 class ProcessEvent(msgspec.Struct, frozen=True):
-    """A broker's process is in another state from here on; `orderly`: it ended as it was asked to
-    (SIGTERM)."""
+    """A broker's process changes its state; `orderly`: it ended after a SIGTERM."""
 
     at_us: int
     broker: int
@@ -41,7 +40,7 @@ class ProcessEvent(msgspec.Struct, frozen=True):
 
 
 class RunNotes(msgspec.Struct):
-    """All of it. `sessions`: who each ZooKeeper session is of."""
+    """All notes of a run. `sessions`: the owner of each ZooKeeper session."""
 
     began_us: int
     up_us: int = 0
@@ -55,6 +54,6 @@ class RunNotes(msgspec.Struct):
     sessions: dict[int, str] = {}
 
     def record(self, action: Action) -> None:
-        """An action that is carried out now."""
+        """Record an action that is carried out now."""
         broker = getattr(action, "broker", None) or 0
         self.actions.append(ActionRecord(wall_us(), action.name, broker, action.parameters))

@@ -1,6 +1,6 @@
-"""Where real Kafka comes from: an unpacked release, or jars that Maven fetches into a cache folder.
+"""The source of real Kafka: an unpacked release, or jars that Maven downloads into a cache folder.
 
-Owns the names of Kafka's artifacts and what says which version a folder of jars is. It must not
+Owns the names of Kafka's artifacts, and how the version of a folder of jars is determined. Does not
 know what is run with them.
 """
 
@@ -67,7 +67,7 @@ class Release(msgspec.Struct, frozen=True):
 
     @property
     def line(self) -> str:
-        """As profiles are named: 2.6, or 0.8.2."""
+        """The version as profiles name it: 2.6, or 0.8.2."""
         return ".".join(map(str, self.numbers[: 3 if self.numbers[0] == 0 else 2]))
 
     @property
@@ -80,7 +80,7 @@ def numbers_of(version: str) -> tuple[int, ...]:
 
 
 def find_release(version: str | None, home: Path | None, cache: Path | None = None) -> Release:
-    """The release that was asked for; fetched where it is not there yet. Raises UserError."""
+    """Find the requested release, and download it if necessary. Raises UserError."""
     if home is not None:
         jars = (_JAR.fullmatch(jar.name) for jar in sorted(home.glob("libs/kafka_2.*.jar")))
         unpacked = next((jar[1] for jar in jars if jar), None)
@@ -102,8 +102,8 @@ def find_release(version: str | None, home: Path | None, cache: Path | None = No
 
 
 def check_version(version: str, option: str = "--kafka") -> None:
-    """Raises UserError, which begins with `option`, for what is no version with ZooKeeper and an
-    ISR in it."""
+    """Raises UserError, which starts with `option`, if it is not a version with ZooKeeper and an
+    ISR."""
     if not _VERSION.fullmatch(version):
         raise UserError(f"{option} {version}: expected a version such as 2.6.3")
     if not numbers_of(version)[:3] >= OLDEST or numbers_of(version)[:2] > NEWEST:
@@ -111,19 +111,19 @@ def check_version(version: str, option: str = "--kafka") -> None:
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/isr`, as other programs do."""
+    """`$XDG_CACHE_HOME/isr`, as usual."""
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "isr"
 
 
 def _fetch(version: str, libs: Path) -> None:
-    """All or nothing: jars go into place when Maven has brought the last."""
+    """All or nothing: the jars are moved into place after Maven has downloaded the last one."""
     maven = shutil.which("mvn")
     if maven is None:
         raise UserError(
             f"no Maven (mvn) to fetch Kafka {version} with: install it, or give an unpacked release"
             " with --kafka-home DIR"
         )
-    # In the cache's own folder, so that the rename at the end is one step on one file system.
+    # In the cache's own folder, so that the final rename is one step on one file system.
     work = libs.with_name(f".fetch-{os.getpid()}")
     try:
         work.mkdir(parents=True, exist_ok=True)

@@ -1,8 +1,9 @@
-"""Kafka's own command-line tools, for what the client library cannot ask of a version.
+"""Kafka's own command-line tools, for requests that the client library does not support for a
+version.
 
-Owns which tool does what, and with which words: topics, reassignments and elections by znode, and
-configuration up to 2.2, as the shell scripts of a release call them. Each command is a JVM of its
-own with a session of its own. It must not know when it is called.
+Owns which tool does what, and its arguments: topics, reassignments and elections by znode, and
+configuration up to 2.2, as a release's shell scripts call them. Each command has its own JVM and
+its own session. Does not know when it is called.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ _SINCE: dict[type, tuple[int, ...]] = {
 
 
 def is_by_tool(request: Action, numbers: tuple[int, ...]) -> bool:
-    """A tool is to do it, and not the client library."""
+    """Whether a tool has to do it instead of the client library."""
     if isinstance(request, DeleteController) or getattr(request, "through", "api") == "znode":
         return True
     return numbers < _SINCE.get(type(request), (0,))
 
 
 def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
-    """Why no tool of this version can do it."""
+    """Why no tool of this version supports it."""
     if type(request) not in {*_SINCE, DeleteController}:
         return "neither the client that is used nor Kafka's own tools of this version do it"
     if numbers[:2] > LAST and not isinstance(request, DeleteController):
@@ -52,14 +53,14 @@ def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
 
 
 class Tools:
-    """Runs them against one cluster; `zookeeper` is where they connect."""
+    """Runs the tools against one cluster; `zookeeper` is the address to connect to."""
 
     def __init__(self, release: Release, zookeeper: str, folder: Path) -> None:
         self._release, self._zookeeper, self._folder = release, zookeeper, folder
         self._files = 0
 
     def do(self, request: Action) -> str:
-        """`NONE`, or the last line of what the tool said."""
+        """Returns `NONE`, or the last line of the tool's output."""
         words = self._words(request)
         command = [find_java(), "-Xmx128m", "-cp", self._release.class_path, *words]
         try:
@@ -69,12 +70,12 @@ class Tools:
         except subprocess.TimeoutExpired:
             return "TIMED_OUT"
         lines = (done.stdout + done.stderr).strip().splitlines()
-        # Old tools say what went wrong, and end with 0.
+        # Old tools print the error and exit with 0.
         failed = done.returncode or any(line.startswith("Error") for line in lines)
         return (lines[-1] if lines else f"exit code {done.returncode}") if failed else "NONE"
 
     def _words(self, request: Action) -> list[str]:
-        """What follows `java`."""
+        """The arguments of `java`."""
         at = ["--zookeeper", self._zookeeper]
         match request:
             case admin.CreateTopic():
@@ -122,7 +123,7 @@ class Tools:
         raise AssertionError(f"{request.name}: Capabilities refuse it")
 
     def _file(self, content: object) -> str:
-        """What a tool reads from a file."""
+        """Write a file that a tool reads."""
         self._files += 1
         path = self._folder / f"tool-{self._files}.json"
         path.write_bytes(msgspec.json.encode(content))

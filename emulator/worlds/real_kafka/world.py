@@ -1,8 +1,8 @@
-"""A real cluster in our hands: processes, proxies, clients, and notes of all that was done to it.
+"""A real cluster: processes, proxies, clients, and notes of all actions.
 
-The wall clock's world behind the port of actions: pause is SIGSTOP, kill SIGKILL, terminate
-SIGTERM, a link to ZooKeeper is cut in its tap. It notes what it did and what passed, by the wall
-clock; what the brokers' logs and ZooKeeper's tell is read when all is over, and not here.
+The wall-clock world behind the port of actions: pause is SIGSTOP, kill SIGKILL, terminate SIGTERM;
+a link to ZooKeeper is cut in its tap. It notes actions and traffic by the wall clock. The logs of
+brokers and ZooKeeper are read after the run, not here.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _TICK_S = 0.005
 
 
 class RealKafkaWorld:
-    """Kafka brokers and a ZooKeeper server as processes of this machine. A context manager: however
-    it is left, nothing of it runs."""
+    """Kafka brokers and a ZooKeeper server as processes of this machine. A context manager: nothing
+    of it keeps running after the exit."""
 
     def __init__(self, scenario: Scenario, release: Release, folder: Path) -> None:
         self.scenario, self.release, self.folder = scenario, release, folder
@@ -101,7 +101,7 @@ class RealKafkaWorld:
         return self._server.txn_log_dir
 
     def bring_up(self) -> None:
-        """Each broker starts when the one before it has; `up` is when all know all."""
+        """Start the brokers one after the other; `up` is when each of them knows all others."""
         self._server.start()
         tool = self._tap[TOOL] = self._taps.open("tool", self._server.address)
         self._clients.tools = Tools(self.release, str(tool.address), self.folder)
@@ -109,7 +109,7 @@ class RealKafkaWorld:
             broker = boot.broker
             tap = self._tap[broker] = self._taps.open(f"broker-{broker}", self._server.address)
             settings = {**self.scenario.settings, "zookeeper.connect": str(tap.address)}
-            # Another listener changes what brokers register: only where a scenario needs links.
+            # Another listener changes the registrations: only if a scenario needs links.
             listener = partial(self._proxies.open, broker) if has_links(self.scenario) else None
             folder = self.folder / f"broker-{broker}"
             real = RealBroker(broker, folder, self.release)
@@ -118,8 +118,8 @@ class RealKafkaWorld:
         for boot in self.scenario.boots:
             host = self.cluster.start(boot.broker)
             self._wait(lambda host=host: host.started, host)  # type: ignore[misc]
-        # Each by itself: metadata reaches one broker after the other, and `up` is when the last
-        # has it.
+        # Checked for each broker: metadata reaches one broker after the other, and `up` is when the
+        # last one has it.
         for host in self._hosts.values():
             self._wait_until_all_are_known(Administrator(self._reach([host])), host)
         all_hosts = list(self._hosts.values())
@@ -129,7 +129,7 @@ class RealKafkaWorld:
         self.notes.actions.append(ActionRecord(self.notes.up_us, "up", 0, Parameters()))
 
     def play(self, on_progress: Callable[[int, RealKafkaWorld], object]) -> None:
-        """Give it the scenario's actions, each at its moment."""
+        """Carry out the scenario's actions, each at its time."""
         last_us = max((step.at_us for step in self.scenario.steps), default=0)
         until_us = max(self.scenario.duration_us, last_us + QUIET_AFTER_LAST_US)
         for step in self.scenario.steps:
@@ -151,12 +151,12 @@ class RealKafkaWorld:
             time.sleep(min(_TICK_S, left_us / 1e6))
 
     def close(self) -> None:
-        """End everything at once; what was written stays."""
+        """End everything at once; written files stay."""
         self.notes.ended_us = self.notes.ended_us or wall_us()
         self._clients.stop()
         self.cluster.close()
         self._clients.close()
-        # A tap has seen which sessions were granted to its broker.
+        # A tap has seen which sessions its broker was granted.
         for broker, tap in self._tap.items():
             owner = f"broker-{broker}" if broker != TOOL else "tool"
             self.notes.sessions |= dict.fromkeys(tap.sessions, owner)
@@ -164,7 +164,7 @@ class RealKafkaWorld:
         self._server.close()
 
     def _wait(self, condition: Callable[[], bool], host: RealHost) -> None:
-        """For something of a process that tells nobody: it is looked at again and again."""
+        """Poll a process until the condition holds: it reports nothing itself."""
         end_s = time.monotonic() + BRING_UP_LIMIT_S
         while not condition():
             real = host.real
@@ -175,7 +175,8 @@ class RealKafkaWorld:
             time.sleep(_TICK_S)
 
     def _wait_until_all_are_known(self, administrator: Administrator, host: RealHost) -> None:
-        """As some broker tells clients; where none is understood, having started is enough."""
+        """As some broker reports to clients; if none can be queried, it is enough to have
+        started."""
         if self.release.numbers >= SPOKEN_FROM:
             all_brokers = tuple(sorted(self._hosts))
             self._wait(lambda: administrator.live() == all_brokers, host)
@@ -190,4 +191,4 @@ class RealKafkaWorld:
         self.notes.requests.append(PassedRequest(at_us, client, request))
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
-        """Answers are not kept: the server's own log has what was applied."""
+        """Responses are not stored: the server's own log has the transactions."""

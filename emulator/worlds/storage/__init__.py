@@ -1,1 +1,2 @@
-"""A broker's logs in files: what is written, on which file system, and what is found again."""
+"""A broker's logs in files: what is written, on which file system, and what a restart reads
+back."""

@@ -1,8 +1,9 @@
-"""The port between the storage code and a file system, and the operating system behind it.
+"""The port between the storage code and a file system, and its implementation by the operating
+system.
 
-`StoredLog`, the checkpoints and `meta.properties` reach files through `Files` alone; so the same
-code runs on `ModelledDisk` in virtual time. Every call may raise OSError, and a write may take
-fewer bytes than it was given. Nothing here knows what is in a file.
+`StoredLog`, the checkpoints and `meta.properties` access files only through `Files`, so the same
+code runs on `ModelledDisk` in virtual time. Every call may raise OSError, and a write may accept
+fewer bytes than it was given. Nothing here knows the content of a file.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ _TO_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
 
 
 class OpenFile(Protocol):
-    """A file that is written at its end. Bytes are on the disk after `fsync`."""
+    """A file that is appended to. Bytes are on disk after `fsync`."""
 
     def write(self, data: bytes | memoryview) -> int:
-        """How many bytes were taken: perhaps fewer than given, never none."""
+        """The number of accepted bytes: possibly fewer than given, never zero."""
         ...
 
     def truncate(self, size: int) -> None: ...
@@ -40,14 +41,14 @@ class Lock(Protocol):
 
 
 class Files(Protocol):
-    """A file system. What was made, renamed or unlinked is on the disk after `fsync_directory`."""
+    """A file system. Created, renamed and removed entries are on disk after `fsync_directory`."""
 
     def open(self, path: Path, mode: Mode) -> OpenFile:
-        """A new file is readable by its owner alone."""
+        """A new file is readable only by its owner."""
         ...
 
     def read(self, path: Path) -> bytes:
-        """All of a file."""
+        """The whole file."""
         ...
 
     def list(self, folder: Path) -> list[str]:
@@ -59,11 +60,11 @@ class Files(Protocol):
     def is_directory(self, path: Path) -> bool: ...
 
     def make_directory(self, path: Path) -> None:
-        """With those above it; nothing if it exists."""
+        """With its parents; does nothing if it exists."""
         ...
 
     def rename(self, path: Path, to: Path) -> None:
-        """In the same directory; a file in its place goes."""
+        """Within one directory; an existing file at the new name is replaced."""
         ...
 
     def truncate(self, path: Path, size: int) -> None: ...
@@ -71,13 +72,13 @@ class Files(Protocol):
     def unlink(self, path: Path) -> None: ...
 
     def remove_directory(self, path: Path) -> None:
-        """An empty one."""
+        """Remove an empty directory."""
         ...
 
     def fsync_directory(self, path: Path) -> None: ...
 
     def lock(self, path: Path) -> Lock:
-        """BlockingIOError: another process holds it."""
+        """Take the lock. BlockingIOError: another process holds it."""
         ...
 
 

@@ -1,7 +1,7 @@
-"""The disk of an emulated broker, which outlives its processes: in memory, or in files.
+"""The disk of an emulated broker, which outlives its processes: in memory or in files.
 
-In files the next process finds what the storage code reads back from a modelled disk; in memory it
-finds the logs as they were.
+With files the next process gets what the storage code reads back from a modelled disk; in memory it
+gets the logs unchanged.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from emulator.worlds.storage.stored_logs import SEGMENT, claim, log_folders, sto
 
 
 class HostDisk(Protocol):
-    """What a host does with its disk."""
+    """A host's operations on its disk."""
 
     disk: Disk
     """As the broker's present process has it."""
 
     def boot(self, config: KafkaConfig, guards: Set[Guard]) -> Disk:
-        """For the next process."""
+        """The disk for the next process."""
         ...
 
     def lose(self, what: str) -> None:
@@ -35,14 +35,14 @@ class HostDisk(Protocol):
         ...
 
     def fail(self, directory: int) -> None:
-        """Every call for a log directory fails."""
+        """Let every call for a log directory fail."""
         ...
 
     def repair(self, directory: int) -> None: ...
 
 
 class DiskInMemory:
-    """Logs that no file has: nothing can happen to them but that they are lost."""
+    """Logs without files: the only possible fault is their loss."""
 
     def __init__(self, directories: int) -> None:
         self.disk = Disk(directories)
@@ -74,14 +74,14 @@ class DiskInFiles:
         self._make_folders()
 
     def _make_folders(self) -> None:
-        """An administrator has made them long ago."""
+        """Create the log directories, as an administrator would have done before."""
         for folder in self._folders:
             self.files.make_directory(folder)
             for one in folder.parents:
                 self.files.fsync_directory(one)
 
     def boot(self, config: KafkaConfig, guards: Set[Guard]) -> Disk:
-        """What is read back. A folder that cannot be claimed has no directory that works."""
+        """The logs that were read back. If a folder cannot be claimed, no directory works."""
         self.files.end_process()
         ms_per_append = self.disk.ms_per_append
         try:
@@ -120,7 +120,7 @@ class DiskInFiles:
         self.files.faults.append(Fault(code=0, count=0, under=self._folders[directory]))
 
     def damage_log(self, directory: int, how: str) -> None:
-        """A drawn file of a log; nothing where there is none with a record."""
+        """Damage a randomly chosen log file; does nothing if no log has a record."""
         folder = self._folders[directory]
         logs = [
             path
@@ -136,4 +136,4 @@ class DiskInFiles:
 
 
 def _say_nothing(_: str) -> None:
-    """What is lost is in the trace when the log is opened."""
+    """No message: losses appear in the trace when the log is opened."""

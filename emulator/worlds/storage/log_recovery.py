@@ -1,11 +1,11 @@
-"""What of a segment's file is a log, found after a process that may have been killed.
+"""Finds the valid part of a segment file after a process that may have been killed.
 
-A batch counts if its checksum fits and it continues the log: it begins where the last one ended, or
-behind a known gap, and its leader epoch is one that the log can have. The checksum covers neither.
-The epoch file may lack an epoch, because a crash of the machine took its last rename; but epochs
-rise along a log, so one that is above the file's and above those behind it is damaged. After the
-last such batch, whole batches tell corruption from a write that was cut off. Kafka cuts off both
-alike (Log.scala@2.6.3 recoverLog).
+A batch is valid if its checksum matches and it continues the log: it starts where the last one
+ended, or after a known gap, and its leader epoch is possible there. The checksum covers neither
+offset nor epoch. The epoch file may lack an epoch because a crash of the machine lost its last
+rename. But epochs rise along a log, so an epoch above the file's and above those of later batches
+is damage. After the last valid batch, further whole batches distinguish corruption from an
+interrupted write. Kafka truncates both in the same way (Log.scala@2.6.3 recoverLog).
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ batch, but the next record gets the offset of the truncation (LogSegment.scala@2
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """The batches of a segment, the bytes that they have together, and what is wrong with the next
-    one; empty: nothing follows."""
+    """The valid batches of a segment, their total size, and the fault of the next one; empty if
+    nothing follows."""
 
     batches: tuple[Batch, ...]
     size: int
@@ -39,8 +39,8 @@ class Recovered(msgspec.Struct, frozen=True):
 def recover(
     data: bytes, next_offset: int, latest_epoch: int | None, gaps: Gaps, following: bytes = b""
 ) -> Recovered:
-    """`latest_epoch`: of the epoch file; None where it has none, and epochs say nothing.
-    `following`: the segment behind."""
+    """`latest_epoch` is from the epoch file; None if the file has none: epochs are then not
+    checked. `following` is the next segment."""
     batches: list[Batch] = []
     size, problem = 0, ""
     try:
@@ -65,7 +65,7 @@ def recover(
     following = data[size:] or following
     if batches and latest_epoch is not None and len(following) >= HEADER.size:
         head, last = Head(following, 0), batches[-1].leader_epoch
-        # A torn write may leave zeros there, which are no batch.
+        # A torn write may leave zeros there, which are not a batch.
         if head.magic == MAGIC and 0 <= head.leader_epoch < last > latest_epoch:
             while batches and batches[-1].leader_epoch == last:
                 size -= batches[-1].size
@@ -74,9 +74,10 @@ def recover(
 
 
 def offset_behind(data: bytes, at: int, next_offset: int) -> int:
-    """Where the whole batches that lie somewhere behind `at` end; `next_offset` without any. The
-    length of the batch at `at` may be what is wrong: they are found by their magic byte and
-    checksum."""
+    """The end of the whole batches somewhere after `at`; `next_offset` if there are none. The
+    length of the batch at `at` may itself be damaged, so later batches are found by magic byte and
+    checksum.
+    """
     end, most = next_offset, next_offset + len(data)
     while (magic := data.find(bytes([MAGIC]), at + _MAGIC_AT)) >= 0:
         start = magic - _MAGIC_AT
@@ -84,7 +85,7 @@ def offset_behind(data: bytes, at: int, next_offset: int) -> int:
         if len(data) - start < HEADER.size:
             break
         head = Head(data, start)
-        # An offset that may be right comes first: a checksum costs as much as its batch is long.
+        # Check the offset first: computing a checksum costs as much as the batch is long.
         if not next_offset <= head.base_offset < most:
             continue
         try:

@@ -1,12 +1,12 @@
-"""A disk in memory behind a page cache, with what disks do: the file system of virtual time.
+"""A disk in memory with a page cache and its faults: the file system of virtual time.
 
-A file has its pages as processes see them and as they are on the disk; a directory has its entries
-in both ways. `fsync` brings the first to the second, and so does time (`WRITEBACK_US`). A crash of
-the machine takes what is only in the cache: each page is old, new or torn at any byte, whatever
-became of the others; of a directory's changes the first so many are there. Faults are declared
-(`Fault`), space is limited, bits flip, sectors cannot be read. Without them it behaves as the
-operating system does (a property test compares the two). After FoundationDB's
-AsyncFileNonDurable, SQLite's test VFS and TigerBeetle's storage faults.
+A file has its pages twice, as processes see them and as they are on disk; a directory has its
+entries twice. `fsync` copies the first to the second, and so does time (`WRITEBACK_US`). A crash of
+the machine loses what is only in the cache: each page is old, new or torn at any byte, independent
+of the others; of a directory's changes a prefix is on disk. Faults are declared (`Fault`), space is
+limited, bits flip, sectors become unreadable. Without faults the disk behaves like the operating
+system (a property test compares the two). After FoundationDB's AsyncFileNonDurable, SQLite's test
+VFS and TigerBeetle's storage faults.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ Draw = Callable[[int], int]
 
 @dataclass
 class Fault:
-    """Calls of one kind (empty: any) below a directory fail, or, without `code`, writes are short:
-    after `skip` such calls so many (0: for ever). `spent`: it fails no more."""
+    """Calls of one kind (empty: any) below a directory fail; without `code`, writes are short. The
+    first `skip` calls succeed, then `count` calls fail (0: all). `spent`: no call fails any more.
+    """
 
     call: str = ""
     code: int = errno.EIO
@@ -41,7 +42,7 @@ class Fault:
     spent: bool = False
 
     def takes(self, call: str, path: Path) -> bool:
-        """Whether it is this call's turn; each is counted."""
+        """Whether this call fails; each call is counted."""
         if self.spent or self.call not in ("", call) or not path.is_relative_to(self.under):
             return False
         if self.skip:
@@ -71,14 +72,14 @@ class _File:
             self.dirty.pop(page, None)
 
     def resize(self) -> None:
-        """Its length is on the disk."""
+        """The new length is on disk."""
         _fit(self.stored, len(self.cached))
         self.resized_us = None
 
 
 @dataclass
 class _Change:
-    """Of a directory's entries, together: None is an entry that goes."""
+    """Changes of a directory's entries that belong together; None removes an entry."""
 
     entries: dict[str, _Node | None]
     at_us: int
@@ -95,7 +96,7 @@ class _Directory:
         self.changes.append(_Change(entries, at_us))
 
     def write_back(self, changes: int) -> None:
-        """The first so many are on the disk."""
+        """Write back the oldest `changes` changes."""
         for change in self.changes[:changes]:
             _apply(self.stored, change.entries)
         del self.changes[:changes]
@@ -105,7 +106,7 @@ _Node = _File | _Directory
 
 
 class _Handle:
-    """A file of the model that a process has open."""
+    """A file of the model, opened by a process."""
 
     def __init__(self, disk: ModelledDisk, path: Path, file: _File) -> None:
         self._disk, self._path, self._file = disk, path, file
@@ -123,7 +124,7 @@ class _Handle:
         self._disk.fsync(self._path, self._file)
 
     def close(self) -> None:
-        """Nothing is written by it, and nothing fails."""
+        """Nothing is written, and nothing fails."""
 
 
 class _Held:
@@ -135,8 +136,8 @@ class _Held:
 
 
 class ModelledDisk:
-    """One file system (`emulator.worlds.storage.files.Files`). `draw` decides where there is a
-    choice; `now_us` is the time of its kernel."""
+    """One file system (`emulator.worlds.storage.files.Files`). `draw` makes random choices;
+    `now_us` is the kernel's time."""
 
     def __init__(self, draw: Draw, now_us: Callable[[], int] = lambda: 0) -> None:
         self._draw, self._now_us = draw, now_us
@@ -243,14 +244,14 @@ class ModelledDisk:
     # -- what open files need ----------------------------------------------------------------------
 
     def call(self, name: str, path: Path) -> None:
-        """A call of this kind begins. OSError."""
+        """A call of this kind starts. Raises OSError."""
         self.calls += 1
         for fault in self.faults:
             if fault.code and fault.takes(name, path):
                 _refuse(fault.code, path)
 
     def take(self, path: Path, size: int) -> int:
-        """How many of a write's bytes are taken. OSError."""
+        """How many of a write's bytes are accepted. Raises OSError."""
         self.call("write", path)
         if size > 1 and any(not f.code and f.takes("write", path) for f in self.faults):
             size = 1 + self._draw(size - 1)
@@ -262,13 +263,13 @@ class ModelledDisk:
         return size
 
     def append(self, file: _File, data: bytes) -> None:
-        """The cache has these bytes at the end."""
+        """Append these bytes in the cache."""
         start = len(file.cached)
         self._touch(file, start, start + len(data))
         file.cached += data
 
     def cut(self, file: _File, size: int) -> None:
-        """The cache has so many bytes."""
+        """Truncate the file in the cache."""
         if size == len(file.cached):
             return
         self._release(len(file.cached) - size)
@@ -277,7 +278,7 @@ class ModelledDisk:
         file.bad_sectors = {sector for sector in file.bad_sectors if sector * SECTOR < size}
 
     def fsync(self, path: Path, file: _File) -> None:
-        """The file is on the disk; not the entry that names it. OSError: its pages are not, and no
+        """The file is on disk, but not the entry that names it. OSError: its pages are not, and no
         later call writes them, because the kernel has marked them clean."""
         try:
             self.call("fsync", path)
@@ -288,8 +289,8 @@ class ModelledDisk:
         file.resize()
 
     def _touch(self, file: _File, start: int, end: int) -> None:
-        """These bytes, and with them the length, are about to change in the cache. What was there
-        for long enough is on the disk; what comes now is not."""
+        """These bytes and the length are about to change in the cache. Old enough content is on
+        disk; the new content is not."""
         now_us = self._now_us()
         for page in range(start // PAGE, -(-end // PAGE)):
             if now_us - file.dirty.setdefault(page, now_us) >= WRITEBACK_US:
@@ -307,11 +308,12 @@ class ModelledDisk:
     # -- what becomes of it ------------------------------------------------------------------------
 
     def end_process(self) -> None:
-        """The process that used it is gone (SIGKILL); what it wrote stays in the cache."""
+        """The process was killed (SIGKILL); its writes stay in the cache."""
         self.locked.clear()
 
     def crash(self) -> None:
-        """The machine is gone, and the cache with it. One crash in four takes all that it can."""
+        """The machine crashes and its cache is lost. One crash in four loses everything
+        possible."""
         self.end_process()
         everything = self._draw(4) == 0
         old_us = self._now_us() - WRITEBACK_US
@@ -329,7 +331,7 @@ class ModelledDisk:
         file.write_back([page for page, at_us in file.dirty.items() if at_us <= old_us])
         size = len(file.cached)
         if file.resized_us is not None and file.resized_us > old_us:
-            # Its length is on the disk, or it is not, or it is what it was in between.
+            # The length on disk is the new one, the old one, or one in between.
             low, high = sorted((len(file.stored), size))
             ends = (len(file.stored), size, low + self._draw(high - low + 1))
             size = len(file.stored) if everything else ends[self._draw(3)]
@@ -338,20 +340,20 @@ class ModelledDisk:
             new = bytes(file.cached[start : start + PAGE])
             torn_at = (0, len(new), self._draw(len(new) + 1))[self._draw(3)]
             _put(file.stored, start, new[:torn_at])
-        # Where the length is on the disk and a page is not, there are zeros.
+        # If the length is on disk and a page is not, the page has zeros.
         _fit(file.stored, size)
         file.cached = bytearray(file.stored)
         file.dirty.clear()
         file.resized_us = None
 
     def wipe(self) -> None:
-        """Another disk, which works, with nothing on it."""
+        """A new, empty disk without faults."""
         self.end_process()
         self._root = _Directory()
         self.mend()
 
     def flip_bit(self, path: Path) -> None:
-        """One bit of a file is another, on the disk and where it is read from."""
+        """Flip one bit of a file, on disk and in the cache."""
         file = self._file(path)
         bit = self._draw(8 * len(file.cached))
         for data in (file.cached, file.stored):
@@ -359,12 +361,12 @@ class ModelledDisk:
                 data[bit // 8] ^= 1 << bit % 8
 
     def break_sector(self, path: Path) -> None:
-        """One sector of a file cannot be read, until it is written again."""
+        """Make one sector of a file unreadable until it is written again."""
         file = self._file(path)
         file.bad_sectors.add(self._draw(len(file.cached)) // SECTOR)
 
     def mend(self) -> None:
-        """No call fails any more, there is space, every sector can be read."""
+        """No call fails any more, there is space, every sector is readable."""
         self.faults.clear()
         self.free_bytes = None
         for directory in self._directories(self._root):
@@ -373,7 +375,7 @@ class ModelledDisk:
                     node.bad_sectors.clear()
 
     def files(self) -> Iterator[tuple[Path, int]]:
-        """Every file, and how many bytes it has."""
+        """All files with their sizes."""
         yield from self._files(Path("/"), self._root)
 
     def _files(self, path: Path, directory: _Directory) -> Iterator[tuple[Path, int]]:
@@ -386,7 +388,7 @@ class ModelledDisk:
     # -- the tree ----------------------------------------------------------------------------------
 
     def _directories(self, top: _Directory) -> Iterator[_Directory]:
-        """From the top down: what is below one that is gone is gone too."""
+        """From the top down: entries below a lost directory are lost too."""
         yield top
         for _, node in sorted(top.cached.items()):
             if isinstance(node, _Directory):
@@ -399,7 +401,7 @@ class ModelledDisk:
         return node
 
     def _folder(self, path: Path) -> _Directory:
-        """The directory that has its entry. OSError."""
+        """The directory with the path's entry. Raises OSError."""
         return self._directory(path.parent)
 
     def _directory(self, path: Path) -> _Directory:
@@ -417,7 +419,7 @@ class ModelledDisk:
         return node
 
     def _missing(self, path: Path) -> NoReturn:
-        """There is a file where a directory should be, or nothing."""
+        """The error if a parent is a file, or does not exist."""
         above = any(isinstance(self._node(one), _File) for one in (path, *path.parents))
         _refuse(errno.ENOTDIR if above else errno.ENOENT, path)
 

@@ -1,12 +1,12 @@
-"""Logs in files, as Kafka lays them: segments, leader epochs, high watermarks.
+"""Logs in files with Kafka's layout: segments, leader epochs, high watermarks.
 
-What a broker's process finds again after a SIGKILL: every write goes to the file system before
-anything follows from it; checkpoints are written aside and renamed. Bytes that do not continue a
-log are cut off, reported, and kept beside it. A directory with an unreadable checkpoint has failed.
-A write is whole or the directory has failed, until the broker's next process; a process that has no
-descriptors left has only failed to write. Files are readable by their owner alone. Indices are not
-written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala, OffsetCheckpointFile.scala,
-LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
+A process finds them again after a SIGKILL: every write goes to the file system before it has any
+effect, and checkpoints are written to a temporary file and renamed. Bytes that do not continue a
+log are truncated, reported, and saved beside it. A directory with an unreadable checkpoint has
+failed. After a failed write the directory stays failed until the broker's next process; a process
+without free descriptors has only failed to write. Files are readable only by their owner. Indexes
+are not written. Sources: Log.scala, LogSegment.scala, CheckpointFile.scala,
+OffsetCheckpointFile.scala, LeaderEpochCheckpointFile.scala, LogDirFailureChannel.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -56,14 +56,15 @@ _OFFSET, _TWO_NUMBERS = re.compile(r"\S+ \d{1,10} \d{1,19}"), re.compile(r"\d{1,
 
 
 class BadCheckpoint(Exception):
-    """A checkpoint file that cannot be read: whose, and what is wrong (an IOException there)."""
+    """A checkpoint file that cannot be read; names the file and the fault (an IOException in
+    Kafka)."""
 
 
 def stored_disk(
     files: Files, folder: Path, config: KafkaConfig, guards: Set[Guard], log: Callable[[str], None]
 ) -> Disk:
-    """The disk of a broker whose log directories are in `folder`. `log` receives which one fails,
-    and why."""
+    """The disk of a broker whose log directories are in `folder`. `log` receives reports of failed
+    directories."""
     disk = Disk(config.log_directories)
     flushes = DIRECTORIES_FLUSHED in guards
     places = log_folders(folder, config)
@@ -78,15 +79,16 @@ def stored_disk(
 
 
 def log_folders(folder: Path, config: KafkaConfig) -> list[Path]:
-    """Of each log directory: one has the folder itself, more have `log-N` each."""
+    """The folder of each log directory: a single one uses the folder itself, several use
+    `log-N`."""
     several = config.log_directories > 1
     return [folder / f"log-{n}" if several else folder for n in range(config.log_directories)]
 
 
 @contextmanager
 def claim(files: Files, folder: Path, broker: int) -> Iterator[None]:
-    """A folder belongs to one broker (meta.properties), and as long as this is entered to this
-    process (.lock; LogManager.scala@2.6.3 lockLogDirs). UserError."""
+    """A folder belongs to one broker (meta.properties) and, within this context, to this process
+    (.lock; LogManager.scala@2.6.3 lockLogDirs). Raises UserError."""
     meta = folder / META
     try:
         files.make_directory(folder)
@@ -112,7 +114,7 @@ def claim(files: Files, folder: Path, broker: int) -> Iterator[None]:
 
 
 def _check_meta(files: Files, meta: Path, broker: int) -> None:
-    """UserError: another broker's, or damaged."""
+    """Raises UserError if it is another broker's, or damaged."""
     lines = files.read(meta).decode(errors="replace").splitlines()
     pairs = dict(line.split("=", 1) for line in lines if "=" in line and line[0] not in "#!")
     number = pairs.get("broker.id", "").strip()
@@ -126,8 +128,8 @@ def _check_meta(files: Files, meta: Path, broker: int) -> None:
 
 
 class StoredDirectory(LogDirectory):
-    """One of `log.dirs`, in a folder. `flushes_directories`: what is made or renamed is on the disk
-    when the call has ended (the guard of that name)."""
+    """One of `log.dirs` in a folder. `flushes_directories`: created and renamed entries are on disk
+    when the call returns (the guard with that name)."""
 
     def __init__(
         self,
@@ -169,8 +171,10 @@ class StoredDirectory(LogDirectory):
             self.logs.clear()
 
     def fail(self, why: str) -> KafkaError:
-        """It is offline for as long as the process lives, also when there is space again; said once
-        (LogDirFailureChannel.scala@2.6.3 maybeAddOfflineLogDir). What is to be raised."""
+        """Mark the directory as failed for the rest of the process, even if there is space again,
+        and report it once (LogDirFailureChannel.scala@2.6.3 maybeAddOfflineLogDir). Returns the
+        exception to raise.
+        """
         if not self.failed:
             self.failed, self.why = True, why
             follows = "nothing in it is served until the broker starts again"
@@ -179,9 +183,11 @@ class StoredDirectory(LogDirectory):
         return KafkaError(Errors.KAFKA_STORAGE_ERROR, why)
 
     def failure(self, path: Path, error: OSError) -> KafkaError:
-        """What is to be raised where that could not be written: the directory has failed, from now
-        on (Log.scala@2.6.3 maybeHandleIOException). Where Kafka blames it for missing descriptors
-        too, we do not: its files are as they were, and the write can be tried again."""
+        """The exception to raise after a failed write; the directory counts as failed from now on
+        (Log.scala@2.6.3 maybeHandleIOException). Kafka also fails the directory if descriptors are
+        exhausted; here it does not fail, because its files are unchanged and the write can be
+        retried.
+        """
         why = f"{path}: {error.strerror}"
         if error.errno in NO_DESCRIPTORS:
             self._log(f"{why}: not written (ulimit -n)")
@@ -192,7 +198,7 @@ class StoredDirectory(LogDirectory):
         return self.folder / f"{partition.topic}-{partition.partition}"
 
     def open_log(self, partition: TopicPartition) -> OffsetLog:
-        """See LogDirectory. KafkaError where it cannot be made: the directory has failed."""
+        """See LogDirectory. KafkaError if it cannot be created: the directory has failed."""
         log = self.logs.get(partition)
         if log is None:
             try:
@@ -204,7 +210,7 @@ class StoredDirectory(LogDirectory):
         return log
 
     def remove_log(self, partition: TopicPartition) -> None:
-        """See LogDirectory. Renamed first: what is left of it after a failure, or a crash, is no
+        """See LogDirectory. Renamed first: what remains after a failure or a crash is then not a
         log (Log.scala@2.6.3 renameDir, LogManager.scala asyncDelete)."""
         log = self.logs.get(partition)
         if isinstance(log, StoredLog):
@@ -233,13 +239,13 @@ class StoredDirectory(LogDirectory):
         self.files.remove_directory(place)
 
     def rename(self, path: Path, to: Path) -> None:
-        """OSError (Utils.java@3.3.2 atomicMoveWithFallback)."""
+        """Raises OSError (Utils.java@3.3.2 atomicMoveWithFallback)."""
         self.files.rename(path, to)
         if self.flushes_directories:
             self.files.fsync_directory(to.parent)
 
     def close(self) -> None:
-        """Files are let go; the logs can be written to again."""
+        """Close files; the logs can be opened again."""
         for log in self.logs.values():
             if isinstance(log, StoredLog):
                 log.close()
@@ -256,7 +262,8 @@ class StoredDirectory(LogDirectory):
             super().checkpoint(marks)
 
     def write_lines(self, path: Path, lines: list[str]) -> None:
-        """A checkpoint file, written aside and renamed. OSError (CheckpointFile.scala write)."""
+        """Write a checkpoint file through a temporary file and a rename. Raises OSError
+        (CheckpointFile.scala write)."""
         aside = _write_aside(self.files, path, _checkpoint_text(lines))
         self.rename(aside, path)
 
@@ -293,7 +300,7 @@ class StoredEpochs(EpochCache):
         self.write()
 
     def write(self) -> None:
-        """KafkaError: the directory has failed."""
+        """Raises KafkaError: the directory has failed."""
         lines = [f"{e.epoch} {e.start_offset}" for e in self.entries]
         try:
             self._directory.write_lines(self._path, lines)
@@ -302,7 +309,7 @@ class StoredEpochs(EpochCache):
 
 
 class StoredLog(OffsetLog):
-    """A log whose batches are in segment files as well; what is read comes from memory."""
+    """A log whose batches are also in segment files; reads come from memory."""
 
     __slots__ = (
         "_directory",
@@ -348,8 +355,8 @@ class StoredLog(OffsetLog):
         self.recovery_point = self.log_end_offset
 
     def _recover(self, log: Callable[[str], None]) -> None:
-        """What the last process wrote whole. A log has no hole: what follows a batch that is not
-        whole is cut off, and so are all segments behind it."""
+        """Load what the last process wrote completely. A log has no gaps: everything after an
+        incomplete batch is truncated, including all later segments."""
         files, folder = self._files, self._folder
         segments = [folder / name for name in files.list(folder) if SEGMENT.fullmatch(name)]
         if segments:
@@ -387,7 +394,8 @@ class StoredLog(OffsetLog):
             return
         end, names = self.log_end_offset, ", ".join(torn)
         if behind > end:
-            # A write that was cut off has nothing behind it: these were here, and are lost.
+            # An interrupted write is at the end of the file: batches after it existed before and
+            # are lost.
             log(
                 f"log {folder}: corruption in {where} (offset {end}): {problem};"
                 f" {behind - end} records up to offset {behind - 1} are cut off with it, {cut}"
@@ -400,7 +408,7 @@ class StoredLog(OffsetLog):
             )
 
     def _take(self, batch: Batch) -> None:
-        """A batch that is in its file already. The epoch cache may lack its epoch: its file was
+        """A batch that is already in its file. The epoch cache may lack its epoch: the file was
         renamed, and the machine crashed (LogSegment.scala@2.6.3 recover)."""
         latest = self.epochs.latest_epoch
         if latest is None or batch.leader_epoch > latest:
@@ -417,7 +425,7 @@ class StoredLog(OffsetLog):
         data: bytes = b"",
         producer: BatchProducer | None = None,
     ) -> Batch:
-        """See OffsetLog. It has the size that it has in the file."""
+        """See OffsetLog. The batch's size is its size in the file."""
         batch = super().append_as_leader(count, size, leader_epoch, data, producer)
         if data:
             return batch
@@ -427,11 +435,12 @@ class StoredLog(OffsetLog):
         return msgspec.structs.replace(batch, size=stored)
 
     def _append(self, batch: Batch) -> None:
-        """All of it, or KafkaError and nothing."""
+        """Append everything, or raise KafkaError and append nothing."""
         data = written(batch)
         if not batch.data:  # nobody gave contents: from now on it has those of the file
             batch = msgspec.structs.replace(batch, size=len(data), data=data)
-        # Before the records, as in Log.scala@2.6.3 append: once they are in the file nothing fails.
+        # Before the records, as in Log.scala@2.6.3 append: after they are in the file nothing can
+        # fail.
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
         last = len(self._segments) - 1
         at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
@@ -458,7 +467,7 @@ class StoredLog(OffsetLog):
         super()._append(batch)
 
     def flush(self) -> None:
-        """See OffsetLog; KafkaError: the directory has failed (Log.scala@2.6.3 flush)."""
+        """See OffsetLog. KafkaError: the directory has failed (Log.scala@2.6.3 flush)."""
         if self.recovery_point >= self.log_end_offset:
             return
         first = bisect_right(self._segments, self.recovery_point) - 1
@@ -505,7 +514,7 @@ class StoredLog(OffsetLog):
                 self._gaps = gaps
                 lines = [f"{at} {base}" for at, base in gaps.items()]
                 self._directory.write_lines(self._folder / GAPS, lines)
-                # Not Kafka's file, and not subject to what Kafka does not flush.
+                # Not one of Kafka's files, so Kafka's rule of what is not flushed does not apply.
                 self._files.fsync_directory(self._folder)
             for base in reversed(self._segments[segment + 1 :]):  # a kill in between leaves no hole
                 self._files.unlink(self._path(base))
@@ -531,21 +540,22 @@ class StoredLog(OffsetLog):
             raise self._failed(error) from None
 
     def close(self) -> None:
-        """The file that is written to is let go."""
+        """Close the file that is being written."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 def _write_whole(file: OpenFile, data: bytes) -> None:
-    """A full disk takes a part, and only then refuses. OSError."""
+    """A full disk accepts a part first, and rejects the next call. Raises OSError."""
     left = memoryview(data)
     while left:
         left = left[file.write(left) :]
 
 
 def _keep(files: Files, segment: Path, data: bytes) -> str:
-    """Beside the segment what is to be cut off it, before it is; the file's name. OSError."""
+    """Save the bytes next to the segment before they are truncated; returns the file's name. Raises
+    OSError."""
     path = segment.with_name(segment.name + TORN)
     number = 1
     while files.exists(path):
@@ -556,8 +566,8 @@ def _keep(files: Files, segment: Path, data: bytes) -> str:
 
 
 def _read_lines(files: Files, path: Path, form: re.Pattern[str]) -> list[list[str]]:
-    """The entries of a checkpoint file: a version, how many, and one per line; none where there is
-    no file, or an empty one. BadCheckpoint (CheckpointFile.scala@2.6.3 read)."""
+    """The entries of a checkpoint file: a version, their number, and one per line; none if the file
+    is missing or empty. Raises BadCheckpoint (CheckpointFile.scala@2.6.3 read)."""
     if not files.exists(path):
         return []
     lines = files.read(path).decode(errors="replace").splitlines()
@@ -578,14 +588,14 @@ def _checkpoint_text(lines: list[str]) -> str:
 
 
 def _write_aside(files: Files, path: Path, text: str) -> Path:
-    """The file that is to be renamed to `path`."""
+    """The temporary file for `path`."""
     aside = path.with_name(path.name + ".tmp")
     _write_file(files, aside, "replace", text.encode())
     return aside
 
 
 def _write_file(files: Files, path: Path, mode: Mode, data: bytes) -> None:
-    """It is on the disk, or OSError."""
+    """Write the file to disk, or raise OSError."""
     file = files.open(path, mode)
     try:
         _write_whole(file, data)

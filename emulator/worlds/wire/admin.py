@@ -1,7 +1,8 @@
-"""What administrators ask: topics, partitions, settings, elections, reassignments.
+"""Admin requests: topics, partitions, settings, elections, reassignments.
 
-Kafka's requests name many topics or resources, ours one: each is given to the broker by itself, and
-the answers are put together. Sources: KafkaApis.scala, AdminManager.scala@2.6.3.
+Kafka's requests may name many topics or resources, the emulator's only one: each is passed to the
+broker separately, and the responses are combined. Sources: KafkaApis.scala,
+AdminManager.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _NO_SETTINGS = m.AdminResponse(Errors.INVALID_REQUEST, "only topics and brokers 
 
 
 def _result(entry: Entity) -> m.AdminResponse:
-    """A message comes with it from some version on."""
+    """From some version on an error has a message."""
     return m.AdminResponse(error_of(entry.error_code), getattr(entry, "error_message", None) or "")
 
 
@@ -46,9 +47,9 @@ def _error(error: Errors, message: str = "") -> Values:
 def _each(
     topics: Iterable[Entity], requests: Iterable[m.Request], *, validate_only: bool = False
 ) -> Sent:
-    """One request of ours for each topic of Kafka's."""
+    """One of our requests for each topic of Kafka's."""
     if validate_only:
-        # Refused, not done: a client that only asks must not find its topic created.
+        # Rejected and not carried out: validate_only must not create the topic.
         return Sent((), tuple(_NOT_CHECKED for _ in topics))
     return Sent(tuple(requests))
 
@@ -61,7 +62,7 @@ def _named(names: Iterable[str], responses: Sequence[m.AdminResponse]) -> list[d
 
 
 class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
-    """An assignment wins over the two numbers, which are -1 then."""
+    """An assignment takes precedence over the two numbers, which are -1 then."""
 
     name, key, sends = "CreateTopics", 19, m.CreateTopicsRequest
     newest = {"0.11": 2, "2.0": 3, "2.4": 5}
@@ -71,8 +72,8 @@ class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
         for topic in entity.topics:
             replicas = {a.partition_index: a.broker_ids for a in topic.assignments}
             if replicas and sorted(replicas) != list(range(len(replicas))):
-                # An assignment with a gap, which our request cannot say: one without replicas is
-                # refused with the same error.
+                # An assignment with a gap, which our request cannot represent: one without replicas
+                # is rejected with the same error.
                 replicas = {0: ()}
             requests.append(
                 m.CreateTopicsRequest(
@@ -89,7 +90,7 @@ class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
 
     def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         topics = _named((topic.name for topic in entity.topics), responses)
-        # Not told, as to a client that may not describe the topic (KIP-525).
+        # Not sent, as for a client that may not describe the topic (KIP-525).
         described = {"num_partitions": -1, "replication_factor": -1, "configs": None}
         return {"topics": [{**topic, **described} for topic in topics]}
 
@@ -111,7 +112,7 @@ class CreateTopics(Api[m.CreateTopicsRequest, m.AdminResponse]):
 
 
 class CreatePartitions(Api[m.CreatePartitionsRequest, m.AdminResponse]):
-    """`count` is the number in all."""
+    """`count` is the total number."""
 
     name, key, sends = "CreatePartitions", 37, m.CreatePartitionsRequest
     newest = {"1.0": 0, "2.0": 1, "2.4": 2}
@@ -129,7 +130,7 @@ class CreatePartitions(Api[m.CreatePartitionsRequest, m.AdminResponse]):
         return {"results": results}
 
     def write_request(self, request: m.CreatePartitionsRequest) -> Values:
-        # Null: the controller chooses. An empty list would assign nobody.
+        # Null: the controller chooses. An empty list would assign no replicas.
         assignments = [{"broker_ids": replicas} for replicas in request.assignment] or None
         topic = {"name": request.topic, "count": request.count, "assignments": assignments}
         return {"topics": [topic], "timeout": request.timeout_ms, "validate_only": False}
@@ -139,7 +140,7 @@ class CreatePartitions(Api[m.CreatePartitionsRequest, m.AdminResponse]):
 
 
 class DeleteTopics(Api[m.DeleteTopicsRequest, m.AdminResponse]):
-    """By name."""
+    """Topics by name."""
 
     name, key, sends = "DeleteTopics", 20, m.DeleteTopicsRequest
     newest = {"1.0": 1, "2.0": 2, "2.1": 3, "2.4": 4}
@@ -161,7 +162,7 @@ class DeleteTopics(Api[m.DeleteTopicsRequest, m.AdminResponse]):
 def _config_results(
     entity: Entity, responses: Sequence[m.AdminResponse]
 ) -> list[dict[str, object]]:
-    """Settings of topics and of brokers; other resources are refused here, in their places."""
+    """Settings of topics and of brokers; other resources are rejected here, at their position."""
     answers = iter(responses)
     results = []
     for resource in entity.resources:
@@ -191,8 +192,8 @@ def _config_results(
 
 
 class DescribeConfigs(Api[m.DescribeConfigsRequest, m.AdminResponse]):
-    """Settings and where they come from (1: the topic's own, 2: a broker's dynamic one, 4: the
-    broker's file, 5: the default)."""
+    """Settings and their sources (1: the topic's own, 2: a broker's dynamic one, 4: the broker's
+    file, 5: the default)."""
 
     name, key, sends = "DescribeConfigs", 32, m.DescribeConfigsRequest
     newest = {"1.0": 0, "1.1": 1, "2.0": 2, "2.6": 3}
@@ -222,7 +223,8 @@ class IncrementalAlterConfigs(Api[m.AlterConfigsRequest, m.AdminResponse]):
         requests = []
         for r in entity.resources:
             if any(c.config_operation not in (SET, DELETE) for c in r.configs):
-                # APPEND and SUBTRACT are for lists, and nothing here says which settings are lists.
+                # APPEND and SUBTRACT are for lists, and this module does not know which settings
+                # are lists.
                 raise ValueError("only SET and DELETE are known")
             if r.resource_type in ENTITY_TYPES:
                 config = [(c.name, c.value or "") for c in r.configs if c.config_operation == SET]
@@ -261,15 +263,15 @@ def _result_table(topics: str, partitions: str) -> PartitionTable[PartitionResul
 
 
 def _first_error(entity: Entity, results: Iterable[PartitionResult]) -> m.AdminResponse:
-    """Of the whole request or of a partition."""
-    # Version 0 of ElectLeaders has no error of the whole request.
+    """The error of the whole request, or of the first failed partition."""
+    # Version 0 of ElectLeaders has no error for the whole request.
     whole = error_of(entity.error_code) if hasattr(entity, "error_code") else Errors.NONE
     errors = [whole, *(result.error for result in results)]
     return m.AdminResponse(next((error for error in errors if error is not Errors.NONE), whole))
 
 
 class ElectLeaders(Api[m.ElectLeadersRequest, m.AdminResponse]):
-    """Version 0 knows preferred elections alone."""
+    """Version 0 supports only preferred elections."""
 
     name, key, sends = "ElectLeaders", 43, m.ElectLeadersRequest
     newest = {"2.2": 0, "2.4": 2}
@@ -288,7 +290,8 @@ class ElectLeaders(Api[m.ElectLeadersRequest, m.AdminResponse]):
 
     def write_response(self, entity: Entity, responses: Sequence[m.AdminResponse]) -> Values:
         (response,) = responses
-        # Partitions have errors of their own; the whole request's is for when none was looked at.
+        # Partitions have their own errors; the request's error is for the case that none was
+        # processed.
         whole = Errors.NONE if response.partitions else response.error
         return {"error_code": whole, **self.results.write(response.partitions)}
 
@@ -304,7 +307,7 @@ class Target(NamedTuple):
 
 
 class AlterPartitionReassignments(Api[m.AlterPartitionReassignmentsRequest, m.AdminResponse]):
-    """No replicas: the reassignment is cancelled."""
+    """Without replicas the reassignment is cancelled."""
 
     name, key, sends = "AlterPartitionReassignments", 45, m.AlterPartitionReassignmentsRequest
     newest = {"2.4": 0}
@@ -325,7 +328,7 @@ class AlterPartitionReassignments(Api[m.AlterPartitionReassignmentsRequest, m.Ad
         (response,) = responses
         whole = response.error
         if response.partitions:
-            # Who is not controller says so of the whole request, and clients look for it there.
+            # NOT_CONTROLLER is the error of the whole request, where clients look for it.
             errors = {error for _, error in response.partitions}
             whole = Errors.NOT_CONTROLLER if Errors.NOT_CONTROLLER in errors else Errors.NONE
         return {**_error(whole), **self.results.write(response.partitions)}
@@ -337,7 +340,7 @@ class AlterPartitionReassignments(Api[m.AlterPartitionReassignmentsRequest, m.Ad
 
 
 class ListPartitionReassignments(Api[m.ListPartitionReassignmentsRequest, m.AdminResponse]):
-    """Null: all."""
+    """Null means all partitions."""
 
     name, key, sends = "ListPartitionReassignments", 46, m.ListPartitionReassignmentsRequest
     newest = {"2.4": 0}

@@ -120,7 +120,7 @@ _FETCHES = PartitionTable(
 
 
 class _DivergingEpochs:
-    """The tagged field of a fetched partition, which is left out where nothing diverges."""
+    """The tagged field of a fetched partition; absent if the logs do not diverge."""
 
     def read(self, entity: Entity) -> DivergingEpoch | None:
         end = getattr(entity, "diverging_epoch", None)

@@ -21,8 +21,8 @@ NO_OPERATIONS = -(1 << 31)
 
 
 class ApiVersions(Api[m.ApiVersionsRequest, m.ApiVersionsResponse]):
-    """Answered where frames are read, which knows this broker's versions. Our own clients use it
-    only to see whether a broker answers."""
+    """Processed where frames are read, which knows this broker's versions. Our own clients use it
+    only to see whether a broker responds."""
 
     name, key, sends = "ApiVersions", 18, m.ApiVersionsRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 3}
@@ -48,8 +48,8 @@ def ranges_of(response: m.ApiVersionsResponse) -> list[Values]:
 
 
 class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
-    """All topics: null (an empty list up to version 0). Up to version 3 every request for a topic
-    may create it."""
+    """All topics: null (in version 0 an empty list). Up to version 3 every request for a topic may
+    create it."""
 
     name, key, sends = "Metadata", 3, m.MetadataRequest
     newest = {"1.0": 5, "2.0": 6, "2.1": 7, "2.3": 8, "2.4": 9}
@@ -57,8 +57,8 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
     """librdkafka writes the null array of all topics with four bytes where one is meant."""
 
     def _topics(self, entity: Entity) -> tuple[str, ...] | None:
-        """None: all."""
-        # Version 0 has no null: there an empty list asks for all topics, and later on for none.
+        """None means all."""
+        # Version 0 has no null: an empty list requests all topics, in later versions none.
         if entity.topics is None or (entity.__version__ == 0 and not entity.topics):
             return None
         return tuple(topic.name for topic in entity.topics)
@@ -97,7 +97,7 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
         }
 
     def write_request(self, request: m.MetadataRequest) -> Values:
-        # Null asks for all of them.
+        # Null requests all of them.
         topics = [{"name": name} for name in request.topics] or None
         return {
             "topics": topics,
@@ -128,9 +128,10 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
 
 
 def _partition(state: PartitionState, live: set[int], version: int) -> Values:
-    """A leader that is not alive is none. From version 6 on its listener is what is missing: Kafka
-    looks whether this broker is alive, not the leader (MetadataCache.scala@2.6.3
-    getPartitionMetadata)."""
+    """A leader that is not live counts as none. From version 6 on the error is a missing listener,
+    which Kafka checks for this broker, not for the leader (MetadataCache.scala@2.6.3
+    getPartitionMetadata).
+    """
     has_leader = state.leader in live
     error = Errors.LISTENER_NOT_FOUND if version >= 6 else Errors.LEADER_NOT_AVAILABLE
     return {

@@ -1,8 +1,8 @@
-"""kio's entities from plain values, in whichever version, and as bytes.
+"""kio's entities from plain values, in any version, and as bytes.
 
-An API says all that it has to say, as of its newest version: `make` takes what the version's schema
-has a field for. Owns how values become kio's types (durations, error codes); knows no API. Bytes
-are read by `decoder`.
+An API provides all values of its newest version; `make` uses those for which the requested
+version's schema has a field. Owns the conversion of values to kio's types (durations, error codes);
+knows no API. `decoder` reads bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Values = Mapping[str, object]
 
 
 class Entity(Protocol):
-    """One of kio's dataclasses. Which fields it has its version says: an old one lacks some."""
+    """One of kio's dataclasses. Its version determines its fields: an old one lacks some."""
 
     __version__: ClassVar[int]
 
@@ -32,7 +32,7 @@ class Entity(Protocol):
 
 
 class Schema(Protocol):
-    """The class of an entity: a message of one version, or a struct inside of it."""
+    """The class of an entity: a message of one version, or a struct in it."""
 
     __name__: str
     __flexible__: ClassVar[bool]
@@ -64,13 +64,13 @@ class Field:
         self.schema = next(filter(None, map(_nested_schema, arms)), None)
         self.kafka_type = field.metadata.get("kafka_type", "")
         self.convert = _CONVERTED.get(self.kafka_type)
-        # kio says it in the type alone: `str | None`, `tuple[...] | None`.
+        # kio expresses nullability only in the type: `str | None`, `tuple[...] | None`.
         self.nullable = type(None) in get_args(field.type)
         self.tag = field.metadata.get("tag")
         self.default = None if self.tag is None else get_tagged_field_default(field)
 
     def converted(self, value: Any) -> object:
-        """What kio wants in the place of a plain value."""
+        """The value that kio expects for a plain value."""
         if value is None:
             return None
         if self.schema is not None:
@@ -94,7 +94,7 @@ def fields_of(schema: Any) -> tuple[Field, ...]:
 
 
 def make(schema: Schema, values: Values) -> Entity:
-    """An entity from the values that it has fields for; what is not given has its default."""
+    """An entity from the values that it has fields for; missing values have their default."""
     filled = {f.name: f.converted(values[f.name]) for f in fields_of(schema) if f.name in values}
     return schema(**filled)
 

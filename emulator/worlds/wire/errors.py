@@ -1,13 +1,12 @@
-"""What can be wrong with bytes that came in.
+"""Errors in received bytes.
 
-The connection that they came on is closed with the reason (Kafka's SocketServer does the same);
-nothing else comes of it.
+The connection is closed with the reason (as Kafka's SocketServer does); there is no other effect.
 """
 
 
 class Malformed(Exception):
-    """These bytes are no message of Kafka's that we know; the message says why."""
+    """These bytes are not a known Kafka message; the text says why."""
 
 
 class Unsupported(Malformed):
-    """An API or a version that this broker does not speak."""
+    """An API or a version that this broker does not support."""

@@ -1,7 +1,7 @@
 """The APIs of consumer groups, classic protocol.
 
-Some of Kafka's requests name many groups, ours one: each is given to the broker by itself. Sources:
-JoinGroupRequest.json and its neighbours, KafkaApis.scala@2.6.3.
+Some of Kafka's requests may name many groups, the emulator's only one: each is passed to the broker
+separately. Sources: JoinGroupRequest.json and the other group requests, KafkaApis.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class JoinGroup(Api[g.JoinGroupRequest, g.JoinGroupResponse]):
 
 
 class SyncGroup(Api[g.SyncGroupRequest, g.SyncGroupResponse]):
-    """The answer waits until the leader has sent the assignment."""
+    """The response waits until the leader has sent the assignment."""
 
     name, key, sends = "SyncGroup", 14, g.SyncGroupRequest
     newest = {"1.0": 1, "2.0": 2, "2.3": 3, "2.4": 4, "2.5": 5}
@@ -98,7 +98,7 @@ class SyncGroup(Api[g.SyncGroupRequest, g.SyncGroupResponse]):
 
 
 class Heartbeat(Api[g.HeartbeatRequest, g.HeartbeatResponse]):
-    """How a member learns that it is to join again."""
+    """A member learns from it that it has to join again."""
 
     name, key, sends = "Heartbeat", 12, g.HeartbeatRequest
     newest = {"1.0": 1, "2.0": 2, "2.3": 3, "2.4": 4}
@@ -110,7 +110,7 @@ _MEMBER = FieldTable(g.MemberIdentity, IDENTITY)
 
 
 class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
-    """One member up to version 2, several behind it."""
+    """One member up to version 2, several from version 3 on."""
 
     name, key, sends = "LeaveGroup", 13, g.LeaveGroupRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 4}
@@ -122,7 +122,7 @@ class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
     def write_response(self, entity: Entity, responses: Sequence[g.LeaveGroupResponse]) -> Values:
         (response,) = responses
         error = response.error
-        # There the one member's error is the error of the whole response.
+        # Up to version 2 the member's error is the error of the whole response.
         if entity.__version__ < 3 and error is Errors.NONE:
             error = response.members[0][1]
         members = [{**_MEMBER.write(m), "error_code": result} for m, result in response.members]
@@ -131,7 +131,7 @@ class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
     def write_request(self, request: g.LeaveGroupRequest) -> Values:
         return {
             "group_id": request.group,
-            # For the versions that name one member.
+            # For versions with a single member.
             "member_id": request.members[0].member,
             "members": [_MEMBER.write(member) for member in request.members],
         }
@@ -143,7 +143,7 @@ class LeaveGroup(Api[g.LeaveGroupRequest, g.LeaveGroupResponse]):
 
 
 class OffsetEntry(msgspec.Struct, frozen=True):
-    """A partition of OffsetCommit and OffsetFetch, flat as `PartitionTable` has it."""
+    """A partition of OffsetCommit and OffsetFetch, flat as in `PartitionTable`."""
 
     partition: TopicPartition
     offset: int
@@ -158,7 +158,7 @@ Offsets = Iterable[tuple[TopicPartition, g.CommittedOffset]]
 
 
 class OffsetTable:
-    """Committed offsets of a message, each beside its partition."""
+    """The committed offsets of a message, each with its partition."""
 
     def __init__(self, fields: str, **also: object) -> None:
         self._entries = PartitionTable(OffsetEntry, *_PARTITIONS, fields, also=lambda _: also)
@@ -176,7 +176,7 @@ class OffsetTable:
 
 
 class OffsetCommit(Api[g.OffsetCommitRequest, g.OffsetCommitResponse]):
-    """From version 1 on: version 0 keeps offsets in ZooKeeper."""
+    """From version 1 on: version 0 stores offsets in ZooKeeper."""
 
     name, key, sends, least = "OffsetCommit", 8, g.OffsetCommitRequest, 1
     newest = {"1.0": 3, "2.0": 4, "2.1": 6, "2.3": 7, "2.4": 8}
@@ -200,11 +200,11 @@ class OffsetCommit(Api[g.OffsetCommitRequest, g.OffsetCommitResponse]):
 
 
 class OffsetFetch(Api[g.OffsetFetchRequest, g.OffsetFetchResponse]):
-    """From version 1 on; an error of the group has a place of its own from version 2 on."""
+    """From version 1 on; from version 2 on there is a field for the group's error."""
 
     name, key, sends, least = "OffsetFetch", 9, g.OffsetFetchRequest, 1
     newest = {"1.0": 3, "2.0": 4, "2.1": 5, "2.4": 6, "2.5": 7}
-    # Version 1 has no null: there an empty list asks for nothing.
+    # Version 1 has no null: an empty list requests nothing.
     request = FieldTable(
         g.OffsetFetchRequest,
         "group=group_id",
@@ -230,7 +230,7 @@ class OffsetFetch(Api[g.OffsetFetchRequest, g.OffsetFetchResponse]):
 
 
 class ListGroups(Api[g.ListGroupsRequest, g.ListGroupsResponse]):
-    """Of this coordinator alone: a client asks every broker."""
+    """Only this coordinator's groups: a client queries every broker."""
 
     name, key, sends = "ListGroups", 16, g.ListGroupsRequest
     newest = {"1.0": 1, "2.0": 2, "2.4": 3, "2.6": 4}

@@ -11,7 +11,8 @@ from emulator.worlds.wire.tables import FieldTable
 
 
 class InitProducerId(Api[InitProducerIdRequest, InitProducerIdResponse]):
-    """What version 3 asks about (a producer id that had its epoch raised) is of transactions."""
+    """The additional fields of version 3 (a producer id with a raised epoch) are for
+    transactions."""
 
     name, key, sends = "InitProducerId", 22, InitProducerIdRequest
     newest = {"1.0": 0, "2.0": 1, "2.4": 2, "2.5": 3, "2.7": 4}

@@ -1,7 +1,7 @@
-"""Record batches, format 2: header and checksum; what is in the records is their owners' business.
+"""Record batches, format 2: header and checksum; the records themselves are not read.
 
-A broker reads of a batch how many offsets it takes, and writes into it only what is before the
-checksum: base offset and leader epoch. Source: DefaultRecordBatch.java@2.6.3.
+Of a batch a broker reads how many offsets it has, and writes only what precedes the checksum: base
+offset and leader epoch. Source: DefaultRecordBatch.java@2.6.3.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Head:
 
 
 def read_batches(data: bytes) -> Iterator[Batch]:
-    """The batches of a fetch answer; one that is cut off at the end is left out. Malformed."""
+    """The batches of a fetch response; an incomplete last one is left out. Raises Malformed."""
     at = 0
     while len(data) - at >= HEADER.size:
         head = Head(data, at)
@@ -68,30 +68,31 @@ def read_batches(data: bytes) -> Iterator[Batch]:
 
 
 def produced(data: bytes) -> Batch:
-    """What a producer sent: exactly one batch (ProduceRequest.java validateRecords). Malformed."""
+    """A producer's records: exactly one batch (ProduceRequest.java validateRecords). Raises
+    Malformed."""
     batches = list(read_batches(data))
     if len(batches) != 1 or batches[0].size != len(data):
         raise Malformed(f"{len(batches)} record batches; expected one")
     batch = batches[0]
-    # Only a log cleaner leaves fewer records than offsets: what a producer sends has no gaps.
+    # Only a log cleaner leaves fewer records than offsets: a producer's batch has no gaps.
     if Head(data, 0).records != batch.next_offset - batch.base_offset:
         raise Malformed("as many records as offsets are wanted")
     return batch
 
 
 def write_batches(batches: Iterable[Batch]) -> bytes:
-    """As they lie in a log: with the offset and the leader epoch that the leader gave them."""
+    """As in the log: with the offset and the leader epoch that the leader assigned."""
     return b"".join(map(written, batches))
 
 
 def written(batch: Batch) -> bytes:
-    """One batch as a log has it. Where nobody gave contents, there are zeros of that size."""
+    """One batch as in the log. Without contents it has that many zero bytes."""
     data = batch.data or filled(batch.next_offset - batch.base_offset, batch.size, 0)
     start = struct.pack(">qi", batch.base_offset, len(data) - BEFORE_LENGTH)
     return start + struct.pack(">i", batch.leader_epoch) + data[16:]
 
 
 def filled(records: int, size: int, now_ms: int) -> bytes:
-    """A batch of `records` records without keys, of about `size` bytes in all."""
+    """A batch of `records` records without keys, about `size` bytes in total."""
     each = max(0, (size - HEADER.size) // records - 12)  # a record's own fields take about 12
     return batch_of([(None, bytes(each))] * records, now_ms)
