@@ -174,6 +174,8 @@ class Broker:
                 await self._step("cluster_id")
                 cluster_id = await zk_client.create_or_get_cluster_id(self._new_cluster_id)
             self.context.cluster_id = cluster_id
+        # The default first: the broker's own settings override it (DynamicBrokerConfig.scala@2.6.3
+        # initialize).
         for entity in (paths.DEFAULT_ENTITY, str(self.broker)) if "broker-configs" in reads else ():
             await zk_client.get_entity_configs("brokers", entity)
         return zk_client
@@ -181,6 +183,8 @@ class Broker:
     async def _load(self, zk_client: KafkaZkClient) -> None:
         """Load the logs and their topics' configurations, then start the ReplicaManager."""
         await self._step("logs")
+        # Of all topics in the cluster, even those without a replica on this broker
+        # (LogManager.scala@2.6.3 apply).
         for topic in await zk_client.get_all_topics(register_watch=False):
             await zk_client.get_entity_configs("topics", topic)
         config = self.context.config
@@ -270,6 +274,8 @@ class Broker:
         transactions = (
             (TRANSACTION_STATE_TOPIC,) if "transactions" in profile.reads_at_start else ()
         )
+        # The coordinators need the partition counts of their topics; while a topic does not exist
+        # its setting counts (GroupMetadataManager.scala@2.6.3 getGroupMetadataTopicPartitionCount).
         for topic in (GROUP_METADATA_TOPIC, *transactions):
             await self._step(f"{early}coordinator")
             assignment = await zk_client.get_full_replica_assignment_for_topics([topic])

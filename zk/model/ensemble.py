@@ -276,6 +276,7 @@ class Ensemble:
         else:
             reply = self._commit(apply)
             connection.when_applied(lambda: connection.to_client.send(reply, "zk_reply"))
+        # The operation was applied, and its response is lost.
         if drop == "after":
             self._break(connection)
 
@@ -326,6 +327,8 @@ class Ensemble:
             self._tracker.track(session)
         connection.session = session
         session.connection = connection
+        # The granted timeout, which may differ from the requested one: the client computes its
+        # pings from it.
         answer = Connected(session.session_id, session.timeout_ms)
         connection.when_applied(lambda: connection.to_client.send(answer, "zk_reply"))
 

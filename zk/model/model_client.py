@@ -187,6 +187,8 @@ class ModelSession:
             self._lane.post(self._end)
 
     def abandon(self) -> None:
+        # No closeSession is sent: the server keeps the session and its ephemerals until the
+        # timeout.
         self._phase = Phase.DEAD
         self._hang_up()
         self._outgoing.clear()

@@ -195,6 +195,7 @@ class Tree:
         results: list[OpResult] = []
         logged: list[Transaction] = []
         code = Code.OK
+        # `_remember` stores each znode here before its first change, for the rollback.
         self._undo = {}
         for op in request.ops:
             if code is not Code.OK:
@@ -296,6 +297,7 @@ class Tree:
         if mode.ephemeral:
             self.ephemerals.setdefault(session, {})[path] = None
         parent.add_child(path[path.rfind("/") + 1 :])
+        # Deletions do not lower it: a sequence number is never used twice.
         parent.creations += 1
         parent.pzxid = self.zxid
         logged = Transaction(self.zxid, session, "create", path, op.data, None, mode.ephemeral)

@@ -270,6 +270,7 @@ class LeaderIsr:
             if result.outcome is not Outcome.IGNORED:
                 hosted.isr_state, hosted.zk_version = result.state, result.zk_version
             if result.outcome is Outcome.COMMITTED:
+                # A new Set from the response's list: its order may differ from the proposal's.
                 hosted.isr_state = self.committed(hosted.isr)
                 self._emit_updated(proposed)
                 if HW_AFTER_ALTER_ISR in guards:

@@ -107,6 +107,8 @@ class LogManager:
         # 0 without a checkpoint entry: it then rises with the leader's responses or the followers'
         # fetches.
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
+        # Limited to the log: a crash of the machine may have lost records below the checkpoint's
+        # value.
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
         log.flush_interval_messages = self._flush_interval(partition.topic)
         log.record_batches = self._context.profile.record_batches

@@ -35,6 +35,8 @@ class MetadataCache:
     async def update(self, request: UpdateMetadataRequest) -> tuple[TopicPartition, ...]:
         """Merge partitions, replace live brokers and controller; returns the removed partitions."""
         async with self._lock.write:
+            # A negative id means that the controller is unknown (MetadataCache.scala@2.6.3
+            # updateMetadata).
             self.controller_id = request.controller_id if request.controller_id >= 0 else None
             self._brokers = {b.broker: b for b in request.live_brokers}
             removed: list[TopicPartition] = []

@@ -225,6 +225,7 @@ class Partition:
         async with self.writing():
             # A thread that waits for the lock with this object will find no leader and no log.
             self.remotes.clear()
+            # The log itself is deleted by ReplicaManager, after this lock is released.
             self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
             self.leader_replica_id = self.leader_epoch_start_offset = None
 
@@ -284,6 +285,8 @@ class Partition:
         if before != replica.log_end_offset and self.leader_log is not None:
             await self.lock.pass_read()
             raised = self.maybe_increment_leader_hw(fetch_time_ms)
+            # In 0.8 a produce with acks=2 can complete without a new high watermark: the follower's
+            # log end counts.
             if raised or not self._rules.acks_are_all_or_one:
                 await self._delayed.check_and_complete_all(self.partition)
         return True

@@ -95,6 +95,7 @@ class Purgatory:
             return True
         if operation.completed:
             return False
+        # The number orders operations by their first wait, even if they watch a key again later.
         self._parked += 1
         operation.number = self._parked
         for key in keys:

@@ -286,6 +286,7 @@ class ReplicaManager:
                 return LeaderAndIsrResponse(Errors.STALE_CONTROLLER_EPOCH)
             self.controller_epoch = request.controller_epoch
             errors: dict[TopicPartition, Errors] = {}
+            # The epoch above counts even if every partition below is ignored.
             self._unread.clear()
             accepted: list[tuple[Partition, PartitionState]] = []
             for state in request.states:
@@ -371,6 +372,8 @@ class ReplicaManager:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeLeader", failed)
+        # 0.8.1 lists them here: an exception above leaves leaders that isr-expiration does not check
+        # (KAFKA-1483).
         await self._leader_partitions.add(p.partition for p, _ in states)
         return leads
 
@@ -481,6 +484,7 @@ class ReplicaManager:
             if request.controller_epoch < self.controller_epoch:
                 self._context.refused(request, Errors.STALE_CONTROLLER_EPOCH)
                 raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
+            # Under the lock of LeaderAndIsr and StopReplica: all three check and set the epoch.
             removed = await self._metadata_cache.update(request)
             self.controller_epoch = request.controller_epoch
             return removed
@@ -531,6 +535,7 @@ class ReplicaManager:
             for stop in stopped:
                 if stop.delete:
                     errors[stop.partition] = await self._delete_partition(stop.partition)
+                    # A deleted partition of `__consumer_offsets` has no coordinator here any more.
                     self.on_leadership_change([], [stop.partition])
                 await self.check_and_complete_all(stop.partition)
             await self._context.kernel.checkpoint("replicas_stopped")

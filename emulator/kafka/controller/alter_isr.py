@@ -55,6 +55,7 @@ def validate(
     strict = AHEAD_OF_THE_CONTROLLER in guards
     if proposed.leader_epoch > cached.leader_epoch and GREATER_EPOCH_IS_A_SUCCESSORS not in guards:
         return Errors.FENCED_LEADER_EPOCH
+    # 3.3: the leader knows a newer state, so another controller wrote it: this one must not decide.
     if strict and (
         proposed.zk_version > cached.zk_version or proposed.leader_epoch > cached.leader_epoch
     ):

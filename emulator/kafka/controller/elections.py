@@ -56,6 +56,7 @@ class Elections:
         left = [
             p
             for p in commanded
+            # Not those without replicas: their topic was deleted after the command was written.
             if (replicas := self._context.replicas(p))
             and self._leader(p) != replicas[0]
             and p.topic not in self._context.topics_to_be_deleted

@@ -85,6 +85,8 @@ class ControllerEventManager:
         kernel = self._host.kernel
         while True:
             if not len(self._queue):
+                # Up to 0.10 ZkClient's event thread waits in `drained` until its own work is
+                # finished.
                 self._at_work = False
                 drained, self._drained = self._drained, []
                 for empty in drained:

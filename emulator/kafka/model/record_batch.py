@@ -59,6 +59,8 @@ def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) 
     checked = struct.pack(">hiqqqhii", 0, count - 1, now_ms, now_ms, -1, -1, -1, count)
     crc = crc32c.crc32c(checked + body)
     length = 9 + len(checked) + len(body)
+    # Offset 0 and leader epoch -1: the leader overwrites both when it appends, without a new
+    # checksum, because the checksum does not cover them.
     return struct.pack(">qiibI", 0, length, -1, MAGIC, crc) + checked + body
 
 
@@ -80,6 +82,7 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         end = at + length
         if not at < end <= len(body):
             raise UnreadableBatch(f"a record of {length} bytes at byte {at} of {len(body)}")
+        # The first byte has the attributes, which no version uses.
         timestamp, at = _read_varint(body, at + 1)
         offset, at = _read_varint(body, at)
         key, at = _read_field(body, at)
@@ -89,6 +92,8 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
 
 
 def _unpacked(body: bytes) -> bytes:
+    # 31 selects gzip's format. The limit of `decompress` bounds the memory, and `eof` shows whether
+    # data was left.
     unpacking = zlib.decompressobj(wbits=31)
     try:
         data = unpacking.decompress(body, UNPACKED_BYTES)
