@@ -1,7 +1,8 @@
-"""A recording's settings and actions as a scenario: the only parts that may reach the core.
+"""Converts a recording's settings and actions to a scenario: the only parts that may reach the
+core.
 
-Everything else in the recording is for the judge. An action or version that cannot be played is
-an error of its own, never a pass. Knows the format of recordings and of scenarios, no world.
+Everything else in the recording is for the judge. An action or version that cannot be played is an
+error of its own, never a pass. Knows the format of recordings and of scenarios, no world.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from emulator.scenario.version import VersionOptions, read_version
 AS_RECORDED = VersionOptions()
 
 QUIET_AFTER_LAST_US = 3_000_000
-"""A run goes on for this long after the last action."""
+"""How long a run continues after its last action."""
 
 ONLY_ONE = (0,)
-"""Where records are sent to a topic of one partition, the recording does not name it."""
+"""Recordings omit the partition when records are sent to a topic with one partition."""
 
 LATE_MS = 25
-"""A driver's round may be this late."""
+"""The maximum delay of a driver's round."""
 
 _ABOUT_PROCESSES = frozenset({"up", "start", "registered", "exited"})
 _ABOUT_THE_RECORDING = frozenset({"t", "kind", "returned", "sent", "last_offset"})
@@ -95,8 +96,8 @@ def _steps(recording: Recording) -> Iterator[Step]:
         if do == "produce":
             begun[producer] = fact
         elif do == "produce_stop" and "sent" in fact and producer in begun:
-            # A stop is written down when the client has let go of all that it had (flush), up to
-            # seconds after its driver's last round; how many rounds there were, "sent" says.
+            # A stop is logged when the client has flushed, up to seconds after its driver's last
+            # round. The number of rounds follows from "sent".
             period_ms = 1000 / begun[producer]["rate"]
             over_ms = begun[producer]["t"] + round(fact["sent"] * period_ms)
             if at_ms - over_ms > max(period_ms, LATE_MS):
@@ -112,8 +113,8 @@ def _steps(recording: Recording) -> Iterator[Step]:
 
 
 def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
-    """Each broker's first process and its later ones. The moment that counts is the registration's,
-    from which the cluster sees it; when the process was launched, a `start` says."""
+    """Each broker's first process and its later ones. A process's time is that of its registration,
+    when it becomes visible to the cluster; its launch is the `start` action."""
     boots: dict[int, Boot] = {}
     restarts: list[Step] = []
     launched_ms: dict[int, int] = {}
@@ -124,8 +125,8 @@ def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
         elif do == "registered" and broker in boots:
             restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker, at_ms)))
         elif do == "exited" and broker in boots and broker in launched_ms:
-            # It never registered: start-up failed, as it does while the registration of a process
-            # that was killed still stands.
+            # It never registered because start-up failed: the registration of a killed process
+            # still existed.
             restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker)))
         elif do == "registered":
             launched_us = launched_ms.pop(broker) * 1000 if broker in launched_ms else None

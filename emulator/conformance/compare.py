@@ -1,9 +1,9 @@
 """The product's own judge: whether a set of emulated runs matches a real recording.
 
-Owns the verdict as the judge outside of this project defines it: at least one run agrees in state
-history, controllers and control requests together; each key of the other criteria is equal in one
-of the runs that agree; each recorded delay lies in the range of the runs, a little widened. A
-`Reference` is made once of the real recording and examines runs one by one, perhaps in several
+The verdict is defined by the judge outside this project. At least one run must agree in state
+history, controllers and control requests together. Each key of the other criteria must be equal in
+one of the agreeing runs. Each recorded delay must lie in the range of the runs, slightly widened. A
+`Reference` is made once from the real recording and examines runs one by one, possibly in several
 processes: an `Examined` is small and can be pickled. This module must not know how a run was made.
 """
 
@@ -31,14 +31,14 @@ from emulator.trace.percentiles import nearest_rank
 
 TOLERANCE_MS = 150
 ENOUGH_AGREEING = 20
-"""From so many agreeing runs on, they alone say how long a delay may be."""
+"""With at least this many agreeing runs, only they define the range of a delay."""
 
 _SHOWN = 3
 _ALL_POINTS = tuple(sorted((*AGREED, *BY_KEY)))
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """The first place where one key of a point differs: what was alike before, then both sides."""
+    """The first difference in one key of a point: the common prefix, then both sides."""
 
     point: int
     key: str
@@ -49,7 +49,7 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Timing(msgspec.Struct, frozen=True):
-    """One recorded delay beside the range that the runs span (None: no run has it)."""
+    """A recorded delay and the range of the runs (None: no run has it)."""
 
     what: str
     recorded_ms: int
@@ -60,7 +60,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Examined(msgspec.Struct, frozen=True):
-    """What one run has to do with the real recording: per point its differences, and its delays."""
+    """The comparison of one run with the real recording: its differences and delays by point."""
 
     run: str
     differences: dict[int, tuple[Difference, ...]]
@@ -72,13 +72,13 @@ class Examined(msgspec.Struct, frozen=True):
 
     @property
     def lacking(self) -> frozenset[Part]:
-        """What it is not equal in."""
+        """The parts that differ."""
         differences = chain.from_iterable(self.differences.values())
         return frozenset((difference.point, difference.key) for difference in differences)
 
     @property
     def distance(self) -> int:
-        """How many keys differ in what the cluster agreed on."""
+        """The number of differing keys in the three points on which a cluster must agree."""
         return sum(len(self.differences[point]) for point in AGREED)
 
 
@@ -95,7 +95,7 @@ class Verdict(msgspec.Struct, frozen=True):
     nearest_differences: dict[int, Difference | None]
     """For each criterion, the first difference of the nearest run (None: equal)."""
     differences: tuple[Difference, ...]
-    """What keeps the recording from being matched, delays aside."""
+    """The differences that prevent a match, apart from delays."""
     timings: tuple[Timing, ...]
 
     @property
@@ -121,7 +121,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Reference:
-    """The real recording, read once, against which runs are examined."""
+    """The real recording, to which runs are compared."""
 
     def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
         self.real = real
@@ -149,20 +149,20 @@ class Reference:
             if has_equal_counts(ours, theirs):
                 continue
             sides: tuple[list[Entry], list[Entry]] = list(ours or ()), list(theirs or ())
-            if ours and theirs:  # with counts: else it is shown only which results there were
+            if ours and theirs:  # with counts; otherwise only the kinds of results are compared
                 sides = list(ours.items()), list(theirs.items())
             produced.append(_difference(PRODUCED, key, *sides))
         differences[PRODUCED] = tuple(produced)
         return Examined(run.name, differences, delays_of(run, stalls))
 
     def slack_ms(self, what: str, tolerance_ms: float = TOLERANCE_MS) -> float:
-        """How far from the recorded delay still counts as equal. A producer notices that it may go
-        on only when its next record is due."""
+        """The tolerance around a recorded delay. A producer notices that it may continue only when
+        its next record is due."""
         return tolerance_ms + self._periods_ms.get(what.partition(": stall")[0], 0)
 
     def delay_gaps(self, run: Examined) -> Iterator[str]:
-        """What keeps a run alone from spanning the recorded delays: one that takes too long wants
-        another that does not, and the other way round; one that it has not wants both."""
+        """Why a single run does not cover the recorded delays: for one that is too long, a run with
+        a shorter one is needed, and vice versa; for a missing one, both."""
         for what, recorded_ms in self.delays.items():
             run_ms, slack = run.delays.get(what), self.slack_ms(what)
             if run_ms is None or run_ms > recorded_ms + slack:
@@ -177,7 +177,7 @@ def judge(
     tolerance_ms: float = TOLERANCE_MS,
     requests_from_ms: int = EVER,
 ) -> Verdict:
-    """`requests_from_ms` 0 leaves the requests before `up` out: for two real runs."""
+    """`requests_from_ms` 0 ignores the requests before `up`, for comparing two real runs."""
     reference = Reference(real, requests_from_ms)
     return conclude(reference, [reference.examine(run) for run in runs], tolerance_ms)
 
@@ -189,8 +189,8 @@ def conclude(
     nearest = min(examined, key=lambda run: run.distance)
     agreeing = [run for run in examined if run.agrees]
 
-    # Keys in which none of the runs is equal. Those that agree have no difference in 1, 3 and 4;
-    # where none agrees, the nearest one alone says what keeps the recording from being matched.
+    # Keys in which none of the runs is equal. Agreeing runs have no difference in points 1, 3 and
+    # 4. If none agrees, only the nearest run shows what prevents a match.
     first, *others = agreeing or [nearest]
     missed: dict[int, list[Difference]] = {}
     for point in (*AGREED, *BY_KEY):
@@ -238,6 +238,7 @@ def _difference(point: int, key: str, real: Sequence[Entry], run: Sequence[Entry
 
 
 def first_unequal(real: Sequence[Entry], run: Sequence[Entry]) -> int:
-    """Where two lanes first differ; where one ends, if all that both have is alike."""
+    """The index of the first difference of two lanes; the length of the shorter one if it is a
+    prefix."""
     pairs = enumerate(zip(real, run, strict=False))
     return next((i for i, (ours, theirs) in pairs if ours != theirs), min(len(real), len(run)))

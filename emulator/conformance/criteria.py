@@ -1,13 +1,13 @@
 """Criteria 1 to 6 of the comparison: their entries in a recording, by key, in order.
 
-The criteria are state history (1), notifications (2), controllers (3), control requests (4), ISR
-decisions (5), ZooKeeper requests (6) and producer results (7, in `producers`). In code and JSON a
-criterion is a numbered *point*. A *lane* is one key of it (a partition, a broker's thread) with its
-entries in order. Each entry has its time: the verdict on whole runs drops it, the judge of prefixes
-cuts by it. State history, controllers and control requests are what a cluster agreed on, and must
-be equal in one run together; the others decide races, key by key. Facts that an old version does
-not log are not compared: the `Lens`, made from the real recording, leaves them out. This module
-must not know how lanes are compared.
+They are state history (1), notifications (2), controllers (3), control requests (4), ISR decisions
+(5), ZooKeeper requests (6) and producer results (7, in `producers`). In code and JSON a criterion
+is a numbered *point*. A *lane* is one key of it (a partition, a broker's thread) with its entries
+in order. Each entry has its time: the verdict on whole runs ignores it, the judgement of prefixes
+cuts by it. State history, controllers and control requests must be equal in one run together; the
+others depend on races and are compared key by key. Facts that an old version does not log are not
+compared: the `Lens`, made from the real recording, leaves them out. This module must not know how
+lanes are compared.
 """
 
 import json
@@ -31,7 +31,7 @@ Timed: TypeAlias = tuple[int, Entry]
 Lanes: TypeAlias = dict[str, list[Timed]]
 
 Part: TypeAlias = tuple[int, str]
-"""A point and a key of it, or `DELAYS` and the name of a delay."""
+"""A point and its key, or `DELAYS` and the name of a delay."""
 
 CRITERIA = {
     1: "state history",
@@ -42,13 +42,13 @@ CRITERIA = {
     6: "ZooKeeper requests",
     7: "producer results",
 }
-"""The names that people read, by point."""
+"""The criteria's names for people, by point."""
 
 DELAYS = 0
-"""Stands for delays where others are numbers of points."""
+"""Takes the place of a point's number for delays."""
 
 EVER = -(2**62)
-"""Before every recording: the ZooKeeper requests are compared from the first one on."""
+"""Earlier than any recording: all ZooKeeper requests are compared."""
 
 CONTROL_REQUESTS = (
     "leader_and_isr",
@@ -67,7 +67,7 @@ class Lens:
     """The facts that the real version logs, and the time from which its requests are compared."""
 
     compared: dict[str, frozenset[str] | None]
-    """By kind of control request, the fields to compare; None (never seen): all of them."""
+    """The fields to compare for each kind of control request; None (never seen): all of them."""
     requests_recorded: bool
     requests_from_ms: int
 
@@ -78,7 +78,7 @@ def lens_of(real: Recording, requests_from_ms: int = EVER) -> Lens:
         if fields := real.fields(kind):
             compared[kind] = fields - _NAMED_BY_LANE
         elif real.version >= (2, 0):
-            # That log has every kind of request: what is not there was never sent.
+            # This version logs every kind of request, so a missing one was never sent.
             compared[kind] = None
     recorded = next(real.of("zookeeper_request"), None) is not None
     return Lens(compared, recorded, requests_from_ms)
@@ -183,7 +183,8 @@ def controllers_and_registrations(recording: Recording, lens: Lens) -> Lanes:
 def control_requests(recording: Recording, lens: Lens) -> Lanes:
     lanes: Lanes = defaultdict(list)
     for kind, fields in lens.compared.items():
-        # Lanes are gathered kind by kind: at one millisecond the log has no order between kinds.
+        # Lanes are collected kind by kind: within one millisecond the log does not order different
+        # kinds.
         role = "metadata" if "metadata" in kind else "replica"
         for fact in recording.of(kind):
             if "topic" not in fact:
@@ -191,7 +192,7 @@ def control_requests(recording: Recording, lens: Lens) -> Lanes:
             compared = {
                 k: v for k, v in fact.items() if k != "t" and (fields is None or k in fields)
             }
-            if "offline_replicas" in compared:  # a set's order
+            if "offline_replicas" in compared:  # its order is arbitrary
                 compared["offline_replicas"] = sorted(compared["offline_replicas"])
             entry = ControlRequest(kind, _SORTED_JSON.encode(compared))
             lanes[f"broker {fact['broker']} {role} {partition_of(fact)}"].append((fact["t"], entry))
@@ -231,7 +232,7 @@ _DECISIONS: dict[str, Callable[[Fact], Entry]] = {
 
 
 def zookeeper_requests(recording: Recording, lens: Lens, threads: Threads | None = None) -> Lanes:
-    """`threads`: what a recording that comes piece by piece has given away before."""
+    """`threads`: the threads inferred so far, for a recording that arrives in pieces."""
     lanes: Lanes = defaultdict(list)
     if lens.requests_recorded:
         threads = threads or Threads()
@@ -249,11 +250,12 @@ def by_time(lane: list[Timed]) -> list[Timed]:
 
 
 def without_retries(lane: list[Timed]) -> list[Timed]:
-    """Repeats in a row, of one entry or a pair, count once: how many retries is timing."""
+    """Consecutive repetitions of an entry, or of a pair, count once: the number of retries depends
+    on timing."""
     out: list[Timed] = []
     for timed in lane:
         out.append(timed)
-        while True:  # what is left may end with a repeat again
+        while True:  # the remaining lane may end with another repetition
             entries = [entry for _, entry in out[-4:]]
             if entries[-1:] == entries[-2:-1]:
                 del out[-1:]
@@ -284,7 +286,7 @@ BY_KEY = (2, 5, REQUESTED, PRODUCED)
 
 
 def entries_of(point: int, recording: Recording, lens: Lens) -> dict[str, list[Entry]]:
-    """Tidy lanes without their times: what a whole run is compared by."""
+    """Lanes without retries and times, for comparing whole runs."""
     gather, tidy = POINTS[point]
     lanes = gather(recording, lens).items()
     return {key: [entry for _, entry in tidy(lane)] for key, lane in lanes}

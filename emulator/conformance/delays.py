@@ -1,8 +1,8 @@
-"""The delays of a recording, each with a name that says from what to what.
+"""The delays of a recording; each name says where it starts and ends.
 
-Owns which stretches of time are compared: since the action (or a broker's registration)
-before, or since the cause. A partition's creation is left out: the first requests of a cold JVM
-take up to a second. This module must not know which delays are allowed.
+Owns which delays are compared: those since the preceding action (or a broker's registration), and
+those since the cause. A partition's creation is left out: the first requests of a cold JVM take up
+to a second. This module must not know which delays are allowed.
 """
 
 from bisect import bisect_right, insort
@@ -18,7 +18,7 @@ from emulator.conformance.znodes import (
 )
 
 Delays: TypeAlias = dict[str, int]
-"""What, and how many milliseconds it took."""
+"""Milliseconds by name."""
 
 
 def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
@@ -30,7 +30,7 @@ def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
 
 
 class StopWatch:
-    """Goes through a recording once and notes how long after its cause each thing came."""
+    """Goes through a recording once and measures the time from each fact's cause."""
 
     def __init__(self) -> None:
         self.out: Delays = {}
@@ -43,7 +43,7 @@ class StopWatch:
         self._elections = 0
 
     def add(self, piece: Recording) -> None:
-        """What came next, all of it later than what was seen before."""
+        """Add the next part, which must be later than all previous ones."""
         for op in piece.transactions:
             if op.op == "create" and op.path.startswith(BROKER_IDS):
                 insort(self._actions, op.t)
@@ -54,7 +54,7 @@ class StopWatch:
             *((fact["t"], False, fact) for fact in piece.of("shrink", "expand", "update_metadata")),
             *((op.t, True, op) for op in piece.transactions),
         ]
-        # At one instant what brokers said goes before what ZooKeeper applied: decisions come first.
+        # At equal times, brokers' facts come before ZooKeeper's: decisions precede writes.
         for t, _, step in sorted(steps, key=lambda step: step[:2]):
             if isinstance(step, Transaction):
                 self._applied(step)
@@ -88,7 +88,7 @@ class StopWatch:
 
     def _state_written(self, partition: str, op: Transaction) -> None:
         if not (version := op.version_after):
-            return  # its creation
+            return  # the partition's creation
         self._written[partition, version] = self._last_written[partition] = op.t
         what, before = f"{partition} v{version}", bisect_right(self._actions, op.t)
         action = self._actions[before - 1] if before else 0

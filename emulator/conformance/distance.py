@@ -1,10 +1,10 @@
-"""Whether emulated runs are as near to real runs as real runs are to each other.
+"""Whether emulated runs are as similar to real runs as real runs are to each other.
 
 Owns the distance of two runs as `shared/tools/distance-of-recordings` defines it: per point,
-averaged over its keys, one minus the share of entries that both have in the same order; and the
-permutation test on the energy distance between the two samples. The shuffles are those of the
-definition (Python's own generator, seed 1), or the p-value would be another: that is why this
-module, which draws nothing that a run could feel, imports `random`.
+averaged over its keys, one minus the fraction of entries that both have in the same order; and the
+permutation test on the energy distance between the two samples. For the same p-value the shuffles
+must be those of the definition (Python's own generator, seed 1), so this module imports `random`,
+without any influence on runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ class Medians(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float | None:
-        """None: real runs do not differ at all."""
+        """None: the real runs do not differ."""
         return self.run_to_real / self.real_to_real if self.real_to_real else None
 
 
@@ -56,7 +56,7 @@ class Distance(msgspec.Struct, frozen=True):
 
     @property
     def near_enough(self) -> bool:
-        """As near to real runs as those are to each other, in every point."""
+        """Whether the distance to real runs is at most their own, in every point."""
         return all(medians.near_enough for medians in self.points.values())
 
     def as_json(self) -> dict[str, object]:
@@ -65,7 +65,7 @@ class Distance(msgspec.Struct, frozen=True):
 
 
 class _Profile(msgspec.Struct, frozen=True):
-    """One run in comparable form: the entries of each criterion and key as text, and its result
+    """One run for comparison: the entries of each criterion and key as text, and its result
     counts.
     """
 
@@ -74,7 +74,7 @@ class _Profile(msgspec.Struct, frozen=True):
 
 
 def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
-    """Compare by what the first real recording's log says, from `up` on."""
+    """Compare what the first real recording's version logs, from `up` on."""
     assert len(reals) >= 2, "the distance between real runs needs two of them"
     assert runs, "the distance to real runs needs a run"
     lens = lens_of(reals[0], requests_from_ms=0)
@@ -112,7 +112,7 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
 
 
 def _distances(a: _Profile, b: _Profile) -> dict[str, float]:
-    """How far two runs are apart, by point ("1" to "7") and in all points together."""
+    """The distance of two runs by point ("1" to "7") and in total."""
 
     def distance_of_entries(a: list[str] | None, b: list[str] | None) -> float:
         if a == b:

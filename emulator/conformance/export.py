@@ -1,7 +1,7 @@
 """A run's trace in the format of recordings, so that the judge can compare it with a real one.
 
-One function per kind of event that recordings know; everything else of the trace is left out. Times
-are milliseconds since the cluster was up, as there. Knows the trace vocabulary and the format.
+One function per kind of event that recordings contain; the rest of the trace is left out. Times are
+in milliseconds since the cluster was up. Knows the trace vocabulary and the format.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COPIED: dict[type[Event], tuple[str, tuple[str, ...]]] = {
         ("controller_epoch", "partition", "replica", "from_state", "to_state"),
     ),
 }
-"""Events whose facts are their own fields."""
+"""Events whose fields are copied as they are."""
 _OTHER_NAMES = {"sender": "from", "sender_epoch": "controller_epoch"}
 
 E = TypeVar("E", bound=Event)
@@ -58,7 +58,7 @@ _CONVERTERS: dict[type[Event], Convert[Any]] = {}
 
 
 def _converts(event_type: type[E]) -> Callable[[Convert[E]], Convert[E]]:
-    """The function below makes the facts of these events."""
+    """Register the function that converts these events."""
 
     def register(convert: Convert[E]) -> Convert[E]:
         _CONVERTERS[event_type] = convert
@@ -70,15 +70,15 @@ def _converts(event_type: type[E]) -> Callable[[Convert[E]], Convert[E]]:
 def export(
     trace: Iterable[AnyEvent], settings: Fact, name: str = "", exits: Sequence[Fact] = ()
 ) -> Recording:
-    """The recording of a run. `settings` is the first line, as a real recording has it; `exits` are
-    the script's notes of processes that were gone."""
+    """The recording of a run. `settings` is its first line, as in a real recording; `exits` are the
+    script's entries for exited processes."""
     trace = list(trace)
     up_us = next((e.t for e in trace if isinstance(e, events.ActionApplied) and e.do == "up"), None)
     if up_us is None:
         raise ValueError("this run's cluster never came up, so there is nothing to compare")
     proposed = {e.cause for e in trace if isinstance(e, events.AlterIsrProposed)}
-    # Clients of `send`: sent one by one, without a driver, their records have no results in a
-    # recording. Producers are numbered as they begin.
+    # Clients of `send` send records without a driver, so a recording has no results for them.
+    # Producers are numbered in order of their start.
     begun = [
         e for e in trace if isinstance(e, events.ActionApplied) and e.do in ("produce", "send")
     ]
@@ -97,7 +97,8 @@ def export(
                 results.extend(_results(event, up_us))
             continue
         if isinstance(event, events.IsrUpdateStarted) and event.seq in proposed:
-            # A leader that proposes its ISR to the controller logs no expansion but the proposal.
+            # A leader that proposes its ISR to the controller logs the proposal instead of the
+            # expansion.
             converted = converted if event.change == "shrink" else ()
         t = (event.t - up_us) // 1000
         facts.extend({"t": t, **fact} for fact in converted)
@@ -120,7 +121,8 @@ def _copied(event: Event) -> Fact:
 
 
 def _results(event: events.RecordsProduced, up_us: int) -> Iterator[ProduceResult]:
-    """One line per record, at the round of its driver after the answer, as recordings have it."""
+    """One line per record, timed at the driver's next round after the response, as in
+    recordings."""
     t = ((event.polled_at or event.t) - up_us) // 1000
     topic, partition = event.partition
     for n in range(event.count):
@@ -142,7 +144,7 @@ def _named(partition: TopicPartition) -> Fact:
 @_converts(events.ActionApplied)
 def _action(event: events.ActionApplied) -> Iterator[Fact]:
     broker = {"broker": event.broker} if event.broker else {}
-    acks = {"acks": "1"} if event.do == "produce" else {}  # a recording has it always
+    acks = {"acks": "1"} if event.do == "produce" else {}  # recordings always contain it
     parameters: Fact = msgspec.to_builtins(event.parameters)
     yield {"kind": "stimulus", "do": event.do, **broker, **acks, **parameters}
 
@@ -159,7 +161,7 @@ def _registered(event: events.BrokerRegistered) -> Iterator[Fact]:
 
 @_converts(events.ZkRequest)
 def _request(event: events.ZkRequest) -> Iterator[Fact]:
-    """Recordings have what passed at the brokers' taps."""
+    """Recordings contain the requests that passed the brokers' taps."""
     if not event.broker:
         return
     fact = _fact(event, "zookeeper_request", op=event.op)
@@ -174,8 +176,8 @@ def _request(event: events.ZkRequest) -> Iterator[Fact]:
 
 @_converts(events.ZkTransaction)
 def _transaction(event: events.ZkTransaction) -> Iterator[Fact]:
-    """Sessions of other clients than brokers (readiness checks) are left out; so is the end of one
-    that had no registration, for recordings know a broker's sessions by it."""
+    """Sessions of clients other than brokers (readiness checks) are left out. So is the end of a
+    session without a registration, which recordings need to identify a broker's session."""
     if not event.broker and event.op in ("createSession", "closeSession"):
         return
     if event.op == "closeSession" and paths.broker_id(event.broker) not in event.removed:
@@ -211,7 +213,7 @@ def _session_state(event: events.ZkSessionState) -> Iterator[Fact]:
 
 
 def _state(event: events.LeaderAndIsr | events.MetadataCacheUpdated, state: PartitionState) -> Fact:
-    """A partition's state as a control request has it, with who sent that."""
+    """A partition's state in a control request, with the request's sender."""
     fact = {
         "from": event.sender,
         "controller_epoch": event.sender_epoch,
@@ -246,7 +248,7 @@ def _leader_and_isr_ignored(event: events.LeaderAndIsrIgnored) -> Iterator[Fact]
 def _metadata(event: events.MetadataCacheUpdated) -> Iterator[Fact]:
     for state in event.states:
         fact = _fact(event, "update_metadata", **_state(event, state))
-        # Up to 0.10 the log of a metadata cache names neither versions nor offline replicas.
+        # Up to 0.10 brokers log neither versions nor offline replicas of the metadata cache.
         if state.zk_version >= 0:
             fact["offline_replicas"] = list(state.offline_replicas)
         yield fact

@@ -1,9 +1,9 @@
 """A real session at the pace of a JVM: the time that a broker's own ZooKeeper client takes.
 
-Our client on loopback needs 1 ms for work that took cold Java code 10 ms, and that decides which of
-two brokers is first. To reproduce a recording's times, each request leaves as late as it would
-arrive in virtual time, and its response is delivered no earlier. The time that the server and the
-network really took counts towards that delay. ZooKeeper's order holds: among requests, and among
+Our client on loopback needs 1 ms for work that takes cold Java code 10 ms, which can decide a race
+between two brokers. To reproduce a recording's times, each request is sent when it would arrive in
+virtual time, and its response is delivered no earlier than there. The real time of the server and
+the network counts towards that delay. ZooKeeper's order is preserved: among requests, and among
 responses, watch events and session states. This module knows neither brokers nor servers.
 """
 
@@ -19,7 +19,7 @@ from zk.wire import Lane, Listener, OnReply, Service, Session
 
 
 class _Line:
-    """One direction: each thing at its time, and never before what came before it."""
+    """One direction: runs each action at its time, but never before an earlier one."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane, self._until_us, self._waiting = lane, 0, 0
@@ -27,7 +27,8 @@ class _Line:
     def at(self, due_us: int, action: Callable[[], None]) -> None:
         now = self._lane.now_us()
         self._until_us = max(self._until_us, due_us)
-        # Timers fire a little late: while one is out, what is due already queues up behind it.
+        # Timers fire slightly late, so while one is pending, actions that are already due must
+        # queue behind it.
         if not self._waiting and self._until_us <= now:
             action()
             return
@@ -41,7 +42,7 @@ class _Line:
 
 
 class JvmListener:
-    """Between the session and its owner: watches and states in their turn."""
+    """Between the session and its owner: delivers watch events and session states in order."""
 
     def __init__(self, listener: Listener, lane: Lane, latency: Latency, client: str) -> None:
         self._listener, self._lane = listener, lane
@@ -57,7 +58,7 @@ class JvmListener:
 
 
 class JvmSession(SessionAround):
-    """`zk.wire.Session` around another one."""
+    """A `zk.wire.Session` that delays another one."""
 
     def __init__(
         self, session: Session, listener: JvmListener, lane: Lane, latency: Latency, client: str
@@ -69,7 +70,7 @@ class JvmSession(SessionAround):
         self._abandoned = False
 
     def submit(self, request: Request, on_reply: OnReply) -> None:
-        """Both ways are drawn now, in the order in which the model draws them."""
+        """Both delays are drawn now, in the order in which the model draws them."""
         draw, client = self._latency, self._client
         process_us = draw("zk_process", client)
         out_us = draw("zk_multi" if isinstance(request, Multi) else "zk_request", client)
@@ -87,7 +88,7 @@ class JvmSession(SessionAround):
         self._out.at(self._lane.now_us() + out_us + process_us, send)
 
     def close(self) -> None:
-        """After the requests that were sent before."""
+        """Close after all requests that were sent before."""
         self._out.at(0, self._session.close)
 
     def abandon(self) -> None:
@@ -96,7 +97,7 @@ class JvmSession(SessionAround):
 
 
 class JvmService:
-    """`zk.wire.Service` around another one: its sessions are at a JVM's pace."""
+    """A `zk.wire.Service` whose sessions have a JVM's delays."""
 
     def __init__(self, service: Service, latency: Latency) -> None:
         self._service, self._latency = service, latency

@@ -1,7 +1,7 @@
 """Plays of a recording's scenario, each exported as a recording of its own.
 
-A `Script` is all of a recording that a play may see: settings and actions. Blind plays differ by
-their seeds alone; how many run at the same time changes nothing. This module must not know the
+A `Script` is the part of a recording that a play may see: settings and actions. Blind plays differ
+only by their seeds; the number of parallel plays has no influence. This module must not know the
 rest of the recording: the caller passes a function that examines each run.
 """
 
@@ -30,7 +30,7 @@ Choices = Mapping[Choice, int]
 
 class Script(msgspec.Struct, frozen=True):
     """The input of a play: the recorded settings, the actions as a scenario, and when the driver
-    noticed that processes had exited, which is part of what it did."""
+    noticed process exits."""
 
     settings: Fact
     scenario: Scenario
@@ -46,15 +46,15 @@ def script_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Scr
 def play_options(
     seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
 ) -> PlayOptions:
-    """A recording is played on a model of the machine that it was made on."""
+    """A recording is played on a model of the machine that recorded it."""
     return PlayOptions(seed=seed, choices=choices, zookeeper=zookeeper, calibration=RecorderLoad)
 
 
 def simulate(
     script: Script, seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
 ) -> Recording:
-    """One play in virtual time, or on a real ZooKeeper server and the wall clock. Nobody else
-    listens: the judge of a recording reads the export alone."""
+    """One play in virtual time, or on a real ZooKeeper server and the wall clock. There are no
+    listeners, because the judge of a recording reads only the export."""
     events = play_without_listeners(script.scenario, play_options(seed, choices, zookeeper))
     return export(events, script.settings, f"seed {seed}", script.exits)
 
@@ -62,7 +62,7 @@ def simulate(
 def blind_plays(
     script: Script, seeds: Sequence[int], look: Callable[[int, Recording], T], jobs: int
 ) -> Iterator[tuple[int, T]]:
-    """Each seed with the result of `look` on its play, computed in the playing process; in any
+    """Each seed with the result of `look` on its play, computed in the playing process, in any
     order.
     """
     plays = in_children(seeds, lambda seed: look(seed, simulate(script, seed)), jobs)
@@ -72,6 +72,7 @@ def blind_plays(
 def live_plays(
     script: Script, seeds: Sequence[int], look: Callable[[int, Recording], T], zookeeper: str
 ) -> Iterator[tuple[int, T]]:
-    """The same on a real server, one after the other: they would be late side by side."""
+    """Like `blind_plays` on a real server, one after the other: parallel plays would delay each
+    other."""
     assert zookeeper != SIMULATED
     return ((seed, look(seed, simulate(script, seed, zookeeper=zookeeper))) for seed in seeds)

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from emulator.conformance.recording import Recording
 
 ResultCounts: TypeAlias = dict[str, int]
-"""How many results of each kind, or how many stalls, in the order first seen."""
+"""The number of results of each kind, or of stalls, in order of first occurrence."""
 
 STALL_MS = 1500
 STALLS = " stalls"
@@ -29,7 +29,7 @@ def result_counts_of(recording: Recording, stalls: dict[str, list[int]]) -> dict
 
 
 def stalls_of(recording: Recording) -> dict[str, list[int]]:
-    """Per producer and partition, the length of each gap without an acknowledgement, in ms."""
+    """The length of each gap without an acknowledgement, in ms, by producer and partition."""
     acknowledged: dict[str, list[int]] = defaultdict(list)
     for result in recording.results:
         if result.result == "ok":
@@ -41,7 +41,8 @@ def stalls_of(recording: Recording) -> dict[str, list[int]]:
 
 
 def has_equal_counts(real: ResultCounts | None, run: ResultCounts | None) -> bool:
-    """The same kinds of results, as many stalls, and about as many acknowledged."""
+    """Whether the kinds of results and the number of stalls are equal, and the number of
+    acknowledgements is similar."""
     real, run = real or {}, run or {}
     if real.keys() != run.keys() or real.get("stalls") != run.get("stalls"):
         return False
@@ -50,7 +51,7 @@ def has_equal_counts(real: ResultCounts | None, run: ResultCounts | None) -> boo
 
 
 def periods_ms(recording: Recording) -> dict[str, float]:
-    """Per producer and partition, the interval between two records, in ms."""
+    """The interval between two records, in ms, by producer and partition."""
     return {
         f"{fact['topic']}-{partition} acks={fact['acks']}": 1000 / fact["rate"]
         for fact in recording.of("stimulus")

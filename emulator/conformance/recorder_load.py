@@ -1,9 +1,9 @@
 """The machine of the recordings: two cores, shared by a cluster and its test driver.
 
 A calibration of the world (emulator.worlds.calibration). When a driver performs an action for the
-first time, it occupies the cores for a while before and after; work that needs a core then is late.
-Live clusters get the same load, because this machine is busy with other things than the recorder's
-was. The durations are drawn; this module knows no particular action.
+first time, it occupies the cores for a while before and after, which delays other work. Live
+clusters simulate the same load, because this machine's own load differs from the recorder's. The
+durations are drawn; this module knows no particular action.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zk.wire import Service
 
 
 class RecorderLoad:
-    """Until when the cores are busy (`until_us`), and the delay that causes."""
+    """The time until which the cores are busy (`until_us`), and the resulting delay."""
 
     def __init__(self, kernel: Kernel, draw: Latency) -> None:
         self._kernel, self._draw, self.until_us = kernel, draw, 0

@@ -1,10 +1,10 @@
 """A recording in memory: settings, facts in time order, and the results of producers.
 
-Owns the format of a recording's folder (`recording.jsonl`, `produce.jsonl`, each perhaps with
-`.gz`), reading and writing. A fact stays the plain dict of its JSON line: the format is open, each
+Owns reading and writing the format of a recording's folder (`recording.jsonl`, `produce.jsonl`,
+each optionally with `.gz`). A fact stays the plain dict of its JSON line: the format is open, each
 version logs different fields, and an absent field has a meaning. Facts that the judge reads often
-(transactions, producer results) are typed here. Facts are never changed in place: a different
-recording is a new one. This module must not know what is compared.
+(transactions, producer results) are typed here. Facts are never changed in place. This module must
+not know what is compared.
 """
 
 import gzip
@@ -52,7 +52,7 @@ _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
 
 class BadRecording(Exception):
-    """A folder that is not a recording: which file, which line (0: the file itself), and why."""
+    """A folder that is not a recording: the file, the line (0: the whole file), and the reason."""
 
     def __init__(self, file: Path, line: int, why: str) -> None:
         super().__init__(file, line, why)
@@ -64,7 +64,7 @@ class BadRecording(Exception):
 
 class ProduceResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
     """The result of one record: `ok`, or the client library's name for the error. Other fields are
-    not compared and are dropped.
+    not compared and therefore dropped.
     """
 
     t: int
@@ -84,7 +84,8 @@ class ProduceResult(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Transaction(msgspec.Struct, frozen=True, gc=False):
-    """One operation that ZooKeeper applied, a multi's one by one, and whose session sent it."""
+    """One operation that ZooKeeper applied, and the broker whose session sent it. A multi has one
+    per operation."""
 
     t: int
     broker: int | None
@@ -95,7 +96,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def version_after(self) -> int:
-        """The znode's version after a create or setData (the log has it for setData only)."""
+        """The znode's version after a create or setData (logged only for setData)."""
         if self.op == "create":
             return 0
         assert self.version is not None, f"setData of {self.path} without a version"
@@ -104,7 +105,7 @@ class Transaction(msgspec.Struct, frozen=True, gc=False):
 
 @dataclass(frozen=True)
 class Recording:
-    """What one cluster did under one script; the reader chooses the `name`."""
+    """The recorded facts of one cluster under one script; the reader chooses the `name`."""
 
     settings: Fact
     events: list[Fact]
@@ -134,7 +135,7 @@ class Recording:
         return (fact for fact in self.events if fact["kind"] in kinds)
 
     def fields(self, kind: str) -> frozenset[str]:
-        """Every field that some fact of this kind has: the fields that this version logs."""
+        """All fields of facts of this kind, which are the fields that this version logs."""
         return frozenset(key for fact in self.of(kind) for key in fact)
 
 
@@ -143,7 +144,7 @@ def partition_of(fact: Fact) -> str:
 
 
 def read_recording(folder: Path | str) -> Recording:
-    """The recording in a folder; a plain file goes before its compressed twin."""
+    """Read the recording in a folder. A plain file is preferred to its compressed twin."""
     file = _find(Path(folder), "recording.jsonl")
     if file is None:
         raise BadRecording(Path(folder), 0, "neither recording.jsonl nor recording.jsonl.gz here")
@@ -159,7 +160,7 @@ def read_recording(folder: Path | str) -> Recording:
 
 
 def write_recording(recording: Recording, folder: Path | str) -> None:
-    """Write the format of the real recordings; no producer, no `produce.jsonl`."""
+    """Write the format of real recordings; without producers there is no `produce.jsonl`."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tables: dict[str, list[object]] = {
@@ -220,7 +221,8 @@ def _fact(line: bytes) -> Fact:
 
 
 def _complaint_about_operation(op: object, *, applied: bool) -> str | None:
-    """`applied`: by ZooKeeper. What was only asked for may lack a version, or hold nonsense."""
+    """`applied`: by ZooKeeper. An operation that was only requested may lack a version or contain
+    nonsense."""
     if not isinstance(op, dict) or not isinstance(op.get("op"), str):
         return "an operation lacks op"
     path, data = op.get("path") or "", op.get("data") or ""

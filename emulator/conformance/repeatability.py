@@ -1,6 +1,6 @@
 """Compares several real runs of one script with blind emulated runs of it.
 
-Each real run's actions are played equally often, under seeds of their own. Owns these plays; the
+The actions of each real run are played equally often, with separate seeds. Owns these plays; the
 distance and its test are in `distance`. This module must not know what makes runs differ.
 """
 
@@ -18,7 +18,7 @@ from emulator.runs.forks import in_children
 
 
 class Near(msgspec.Struct, frozen=True):
-    """The distance of so many runs of ours to so many real ones."""
+    """The distance between some emulated and some real runs."""
 
     recordings: tuple[str, ...]
     runs: int
@@ -34,7 +34,7 @@ class Near(msgspec.Struct, frozen=True):
 
 
 OnRun: TypeAlias = Callable[[int, int, Recording], object]
-"""Where it was played: of which script, under which seed, what came of it."""
+"""Called with the index of the script, the seed, and the play's recording."""
 
 
 def near(

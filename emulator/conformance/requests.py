@@ -1,8 +1,8 @@
 """The criterion "ZooKeeper requests": the requests of each broker, by the thread that sent them.
 
-Owns which paths are compared, which Kafka thread a request gives away, and that requests of one
-kind in a row are one pipelined batch without an order of its own. It must not know what other
-facts a recording holds.
+Owns which paths are compared, how the sending thread is inferred from a request, and that
+consecutive requests of one kind are a pipelined batch in arbitrary order. It must not know what
+other facts a recording holds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ E = TypeVar("E")
 
 
 class Operation(NamedTuple):
-    """One part of a multi as it was sent."""
+    """One operation of a multi as it was sent."""
 
     op: str
     path: str | None
@@ -52,13 +52,13 @@ class Request(NamedTuple):
 def sent_requests(
     recording: Recording, from_ms: int, threads: Threads
 ) -> Iterator[tuple[int, str, Request]]:
-    """Each compared request: when it passed, its lane (broker and thread), and itself."""
+    """Each compared request with its time and its lane (broker and thread)."""
     for fact in recording.of("zookeeper_request"):
         broker, op = fact["broker"], fact["op"]
         if op == "connect":
             threads.connected(broker)
         ops = fact.get("ops") or []
-        # A multi is known by its last path, for its first operation only checks the epoch.
+        # A multi is classified by its last path, because its first operation only checks the epoch.
         path: str = fact.get("path") or (ops or [{}])[-1].get("path", "")
         if not path.startswith(_COMPARED) or "/__" in path or op == "sync" or fact["t"] < from_ms:
             continue
@@ -74,7 +74,7 @@ def sent_requests(
 
 
 class Threads:
-    """Which thread sent a request, as far as the requests before it on its connection tell."""
+    """Infers the thread that sent a request from the earlier requests on its connection."""
 
     def __init__(self) -> None:
         self._registered: set[int] = set()
@@ -85,7 +85,7 @@ class Threads:
 
     def sender(self, fact: Fact, path: str) -> str:
         broker, op = fact["broker"], fact["op"]
-        # A leader writes a state, and reads it back where the write met another version.
+        # A leader reads a state back if its write failed because of the version.
         read_back = op == "getData" and (broker, path) in self._just_written
         self._just_written.discard((broker, path))
         state = partition_of_state(path)
@@ -109,7 +109,8 @@ class Threads:
 
 
 def batches_sorted(lane: list[tuple[int, E]]) -> list[tuple[int, E]]:
-    """Sort each batch: requests of one kind in a row were pipelined, by a map's order."""
+    """Sort each batch: consecutive requests of one kind are pipelined in the arbitrary order of a
+    map."""
 
     def kind(timed: tuple[int, E]) -> tuple[object, ...]:
         request = timed[1]
@@ -125,5 +126,5 @@ def batches_sorted(lane: list[tuple[int, E]]) -> list[tuple[int, E]]:
 
 @lru_cache(maxsize=4096)
 def _pattern(path: str | None) -> str:
-    """A path with its topic and its numbers left open."""
+    """The path with placeholders for its topic and numbers."""
     return _NUMBER.sub("N", _TOPIC.sub(r"/\1/topics/T", path or ""))

@@ -1,7 +1,7 @@
 """The few znodes whose content the judge reads: partition state and ISR change notification.
 
-Owns their paths and payloads as a recording shows them. It is deliberately not the emulator's
-own codec: a judge that read real znodes with the code under judgement would share its mistakes.
+Owns their paths and payloads in recordings. It deliberately does not use the emulator's own codec:
+with the code under test, the judge would share its bugs.
 """
 
 import re
@@ -43,7 +43,7 @@ _NOTIFICATION = msgspec.json.Decoder(NotificationZnode)
 
 @lru_cache(maxsize=4096)
 def partition_of_state(path: str) -> str | None:
-    """`topic-partition` where the path is that of a partition's state."""
+    """`topic-partition` if `path` is a partition's state znode."""
     match = _STATE_PATH.match(path)
     return f"{match[1]}-{match[2]}" if match else None
 

@@ -1,9 +1,9 @@
 """The catalogue: hazards that can be reproduced, one file each.
 
-An entry is a scenario file with one section more, `hazard`: tickets, versions, what it breaks, and
-its cure (guards, settings or a profile under which the same scenario breaks nothing). So it is
-played, shown and typed as any scenario. Owns reading that section. Nothing outside an entry's file
-knows its name.
+An entry is a scenario file with an additional section `hazard`: tickets, versions, the violated
+invariants, and the cure (guards, settings or a profile under which the same scenario violates
+nothing). It can be played like any scenario. Owns reading that section. Only its own file knows an
+entry's name.
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ _CURES = ("guards", "config", "profile", "propagation", "because")
 
 
 class Cure(msgspec.Struct, frozen=True):
-    """What keeps the scenario from breaking anything: guards that are switched, settings, another
-    version. `explanation` (`because` in a file):
-    where that is not what Kafka did."""
+    """Guards, settings or another version with which the scenario violates nothing. `explanation`
+    (`because` in a file): why the cure is not what Kafka did."""
 
     chosen: VersionOptions = VersionOptions()
     sets: tuple[str, ...] = ()
@@ -38,15 +37,15 @@ class Cure(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> list[str]:
-        """As options of `isr run`."""
+        """The options for `isr run`."""
         return [*self.chosen.words(), *(word for pair in self.sets for word in ("--set", pair))]
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One hazard. `violates`: the invariants that have to break without the cure, all of them (and
-    each expectation of the scenario); `tolerates`: those that may break with it; `facts` its number
-    in the list of hazards. `live`: it can be played on a real server; `self_check`: `isr fuzz` has
-    to notice it each time."""
+    """One hazard. `violates`: the invariants that must be violated without the cure, all of them
+    (and each expectation of the scenario). `tolerates`: those that may be violated with it.
+    `facts`: its number in the list of hazards. `live`: it can be played on a real server.
+    `self_check`: `isr fuzz` must detect it each time."""
 
     name: str
     path: Path
@@ -64,7 +63,6 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     time_scale: int = 4
 
     def scenario(self, *, cured: bool = False) -> LoadedScenario:
-        """What is played."""
         if not cured:
             return load(self.path)
         return load(self.path, self.cure.sets, self.cure.chosen)
@@ -76,7 +74,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def catalogue() -> dict[str, Entry]:
-    """All entries, by name: tickets in the order of their numbers."""
+    """All entries by name, in the order of their ticket numbers."""
     entries = [read_entry(path) for path in PLACE.glob("*.yaml")]
     return {entry.name: entry for entry in sorted(entries, key=lambda entry: _number(entry.name))}
 
@@ -87,7 +85,7 @@ def _number(name: str) -> tuple[str, int, str]:
 
 
 def find(name: str) -> Entry:
-    """By name or by another of its tickets, however it is written. UserError."""
+    """The entry with this name or ticket, in any spelling. Raises UserError."""
     lowered = name.lower()
     for entry in catalogue().values():
         if lowered == entry.name.lower():
@@ -99,7 +97,7 @@ def find(name: str) -> Entry:
 
 
 def read_entry(path: Path) -> Entry:
-    """UserError says what is wrong with the file."""
+    """Raises UserError for an invalid file."""
     document = read_document(str(path), read_text(path, str(path)))
     sections = document.mapping()
     if "hazard" not in sections:
@@ -129,7 +127,7 @@ def read_entry(path: Path) -> Entry:
 
 
 def _texts(item: Item | None) -> tuple[str, ...]:
-    """One, or a list."""
+    """A text or a list of texts."""
     if item is None:
         return ()
     return tuple(one.text() for one in (item.items() if item.is_list else [item]))

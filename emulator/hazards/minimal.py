@@ -1,9 +1,9 @@
-"""Whether a hazard's schedule is as short as it can be.
+"""Whether a hazard's schedule is minimal.
 
-Owns what a shorter one is: the scenario with fewer entries of its workload and faults (each with
-what ends it, since healing is not counted). Searched breadth first, all of one length before any
-that is longer. A shorter one counts if the same breaks and nothing else does; and, where it is
-expectations that say what breaks, if the cure still mends it. It knows no hazard by name.
+A shorter schedule has fewer entries of the workload and the faults; the end of a fault is part of
+its entry. The search is breadth first, by length. A shorter schedule counts if it violates the same
+and nothing else, and, if expectations are violated, if the cure still repairs it. Knows no hazard
+by name.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Place(NamedTuple):
 
 
 class Shortest(msgspec.Struct, frozen=True):
-    """What a search found: how many entries the shortest schedule has, and how many shorter than
-    the written one were tried. `ended`: that was all of them, up to the shortest."""
+    """The result of a search: the length of the shortest schedule in entries, and how many shorter
+    ones than the original were tried. `ended`: all of those, up to the shortest."""
 
     entries: int
     tried: int
@@ -42,12 +42,12 @@ class Shortest(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """For a table."""
+        """The text for a table."""
         return f"{self.entries}" if self.ended else f"{self.entries} …"
 
 
 class Schedule:
-    """The entries of one hazard's scenario, and what is left of it without some of them."""
+    """The entries of one hazard's scenario, and the scenario reduced to some of them."""
 
     def __init__(self, entry: Entry) -> None:
         self._entry, self._text = entry, entry.scenario().text
@@ -65,11 +65,11 @@ class Schedule:
         )
 
     def words(self, place: Place) -> str:
-        """The entry as it is written."""
+        """The entry's YAML."""
         return f"{place.section}[{place.number}]: {self._entries[place.section][place.number]}"
 
     def reproduces(self, places: Sequence[Place]) -> bool:
-        """Whether the hazard happens with these entries alone."""
+        """Whether the hazard occurs with only these entries."""
         entry, cure = self._entry, self._entry.cure
         less = {
             section: [entries[number] for of, number in places if of == section]
@@ -85,14 +85,15 @@ class Schedule:
             return False
         if not side.expectations:
             return True
-        # An expectation may fail because too little is left to meet it: then the cure fails too.
+        # An expectation may fail because the reduced scenario cannot meet it; then it fails with
+        # the cure, too.
         cured = loads(text, entry.name, sets=cure.sets, chosen=cure.chosen)
         return play_side_in_memory(entry, cured=True, scenario=cured).is_as_expected
 
 
 def needless(entry: Entry) -> list[str]:
-    """Entries without which it happens all the same: of a schedule that is as small as it can be,
-    none. In words."""
+    """The entries that are each unnecessary for the hazard, as text; a minimal schedule has
+    none."""
     schedule = Schedule(entry)
     return [
         schedule.words(place) for place in minimize.needless(schedule.places, schedule.reproduces)

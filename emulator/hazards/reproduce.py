@@ -1,7 +1,7 @@
-"""A hazard played: without its cure, where it has to break what it says, and with it, where nothing
-may break.
+"""Plays a hazard without its cure, which must violate what it declares, and with it, which must
+not.
 
-Owns what counts as reproduced and as held. It knows no hazard by name, and prints nothing.
+Owns when a hazard counts as reproduced and as cured. Knows no hazard by name, and prints nothing.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ Verdict = Literal["held", "not held", "unknown"]
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One play, judged: safety while it went on, liveness at its end. `matching`: the violations
-    that the hazard causes. `expectations`: what the scenario wants of a healthy cluster.
-    `is_as_expected`: everything that has to break broke, or (with the cure) nothing did. `late`: a
-    live kernel ran too late to say."""
+    """One play and its judgement: safety throughout, liveness at the end. `matching`: the
+    violations that the hazard explains. `expectations`: those of a healthy cluster.
+    `is_as_expected`: everything that must be violated was or, with the cure, nothing was. `late`:
+    the live kernel was too late for a verdict."""
 
     violations: tuple[Broken, ...]
     matching: tuple[Broken, ...]
@@ -55,7 +55,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def messages(self) -> list[str]:
-        """What is wrong, in words: each invariant once."""
+        """The problems as text, each invariant once."""
         broken = {one.invariant: one for one in reversed(self.matching)}
         sentences = [f"{one.invariant}: {one.text}" for one in broken.values()]
         return sentences[::-1] + [
@@ -93,7 +93,7 @@ def play_side(
     base: Path = Path("runs"),
     on_progress: OnProgress | None = None,
 ) -> Side:
-    """Play it as `isr run` does, with a run directory. PlayFailed."""
+    """Play it like `isr run`, with a run directory. Raises PlayFailed."""
     began_s = time.monotonic()
     scenario = entry.scenario(cured=cured)
     if cured:
@@ -115,7 +115,7 @@ def play_side(
 def play_side_in_memory(
     entry: Entry, *, cured: bool = False, scenario: LoadedScenario | None = None
 ) -> Side:
-    """The same in virtual time, with nothing written; `scenario`: another than the entry's own."""
+    """Play it in virtual time without a run directory; `scenario` replaces the entry's own."""
     began_s = time.monotonic()
     request = Request(scenario=scenario or entry.scenario(cured=cured), seed=entry.seed)
     played = play_in_memory(request, liveness=True)
@@ -123,13 +123,13 @@ def play_side_in_memory(
 
 
 def actions_of(scenario: Scenario) -> list[Step]:
-    """The schedule: what is done once the topics are there."""
+    """The actions after the topics were created."""
     return [step for step in scenario.steps if not step.action.makes_topic or step.at_us > 0]
 
 
 def marks(side: Side) -> dict[int, str]:
-    """The events that show what broke, with the words: the later fact of each violation; the end of
-    the run for what should have come about and has no fact after the first action."""
+    """The events that show the violations, with their texts: the later fact of each violation, or
+    the end of the run if something is missing and no fact follows the first action."""
     up_us, actions_us = _actions_us(side)
     began_us = min(actions_us, default=up_us)
     marked: dict[int, str] = {}
@@ -142,7 +142,7 @@ def marks(side: Side) -> dict[int, str]:
 
 
 def span_us(side: Side, marked: Iterable[int]) -> tuple[int, int]:
-    """From the first action after the topics to the last that is marked: microseconds since the
+    """From the first action after the topics to the last marked event, in microseconds since the
     cluster was up."""
     up_us, actions_us = _actions_us(side)
     last = max([*(side.events[seq].t for seq in marked), *actions_us], default=up_us)
@@ -150,7 +150,7 @@ def span_us(side: Side, marked: Iterable[int]) -> tuple[int, int]:
 
 
 def _actions_us(side: Side) -> tuple[int, list[int]]:
-    """When the cluster was up, and each action after that."""
+    """When the cluster was up, and the time of each later action."""
     actions = [one for one in side.events if isinstance(one, e.ActionApplied)]
     up_us = next(one.t for one in actions if one.do == "up")
     return up_us, [one.t for one in actions if one.t > up_us]

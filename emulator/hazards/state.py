@@ -1,6 +1,6 @@
-"""What was seen when the whole catalogue was last played: `seen.json`, written by `make hazards`.
+"""The results of the last play of the whole catalogue: `seen.json`, written by `make hazards`.
 
-Owns the file's form. It is a record of what a run said, never what anything is judged by.
+Owns the file's format. It is only a record; nothing is judged by it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ FILE = Path(__file__).resolve().parent / "catalogue" / "seen.json"
 
 
 class Live(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of the plays on a real server: whether it was seen there and its cure held, in how
-    many plays of both sides together (two at least), on which commit."""
+    """The result on a real server: whether the hazard was reproduced and the cure worked, in how
+    many plays of both sides together (at least two), on which commit."""
 
     seen: bool
     plays: int
@@ -24,10 +24,10 @@ class Live(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """One hazard: what broke without the cure (in words), how many steps its schedule has, in how
-    many entries, and how many of these it does not need, milliseconds of both plays together, and
-    which commit that was. `shortest`: what a search found, breadth first. `live`: null where it was
-    not tried on a real server."""
+    """One hazard: its violations without the cure (as text), the number of steps and of entries of
+    its schedule, how many entries are unnecessary, the duration of both plays in milliseconds, and
+    the commit. `shortest`: the result of a breadth-first search. `live`: null if not tried on a
+    real server."""
 
     reproduced: bool
     cured: bool
@@ -46,7 +46,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def length(self) -> str:
-        """How short the schedule is, in words."""
+        """The length of the schedule as text."""
         one, entries = self.shortest, self.entries
         can_go = f"{self.needless} can be left out" if self.needless else "none can be left out"
         tried = f"{one.tried} shorter {'one was' if one.tried == 1 else 'ones were'} tried"
@@ -58,12 +58,12 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def seen() -> dict[str, Seen]:
-    """By the hazard's name; empty where nothing was played yet."""
+    """By hazard name; empty before the first `make hazards`."""
     if not FILE.exists():
         return {}
     return msgspec.json.decode(FILE.read_bytes(), type=dict[str, Seen])
 
 
 def keep(records: dict[str, Seen]) -> None:
-    """Write it down."""
+    """Write the file."""
     FILE.write_bytes(msgspec.json.format(msgspec.json.encode(records), indent=1) + b"\n")

@@ -1,1 +1,1 @@
-"""Laws that every run must keep; known/ recognises Kafka's own failures."""
+"""Invariants of every run. `known/` recognises Kafka's own failures."""

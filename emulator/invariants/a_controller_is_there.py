@@ -1,4 +1,4 @@
-"""One broker is controller, and knows it."""
+"""A broker is the controller, and knows it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class NoController(Violation, frozen=True):
 
 
 class AnotherController(Violation, frozen=True):
-    """`broker`: the broker that the znode names. `elected` 0: the last controller has resigned."""
+    """`broker` is the broker in the znode. `elected` 0: the last controller has resigned."""
 
     elected: int
 

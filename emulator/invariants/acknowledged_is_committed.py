@@ -1,4 +1,4 @@
-"""A record acknowledged with acks=all was committed before."""
+"""A record is committed before it is acknowledged with acks=all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class AcknowledgedIsCommitted(Invariant):
         self.state.partitions.listen_to_deletions(self._deleted)
 
     def _deleted(self, partition: Partition) -> None:
-        """An answer may still be on its way: nothing is asked of this name any more."""
+        """A response may still be in flight, so this topic is no longer checked."""
         self._committed[partition.name] = 1 << 62, -1
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
@@ -40,7 +40,7 @@ class AcknowledgedIsCommitted(Invariant):
             self._committed[name] = hw, seq
 
     def _logs_are_traced(self) -> bool:
-        """Real Kafka logs what is appended not at all, high watermarks at DEBUG only."""
+        """Real Kafka never logs appends, and high watermarks only at DEBUG."""
         return self._heard or bool(self.state.logs.writer)
 
     def on_records_produced(self, event: e.RecordsProduced) -> None:

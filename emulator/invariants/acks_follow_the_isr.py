@@ -1,4 +1,4 @@
-"""When a shrink is committed, the high watermark no longer waits for who has left."""
+"""After a committed shrink the high watermark no longer waits for the removed member."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class AcksFollowTheIsr(Invariant):
         self._paused_us: dict[int, int] = {}
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
-        """Who is paused does nothing at once."""
+        """A paused broker does not have to act in time."""
         if event.state == "paused" or event.broker in self._paused:
             self._paused_us[event.broker] = event.t
         if event.state == "paused":
@@ -44,7 +44,7 @@ class AcksFollowTheIsr(Invariant):
         self._waits.pop((event.partition, event.broker), None)
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
-        """Others that are caught up may hold the high watermark back, too."""
+        """Another caught-up replica may hold the high watermark back, too."""
         key = event.partition, event.broker
         replica = self.state.replicas.of(*key)
         if event.change != "shrink" or replica is None:

@@ -1,12 +1,11 @@
-"""What an invariant is, and the registry of them.
+"""The base class of invariants, and their registry.
 
-An invariant is one file in this package with one subclass of `Invariant`: its docstring is the
-sentence that must hold, its file's name the invariant's name. It hears events through `on_...`
-methods, keeps what it needs, and calls `violated` with a struct of its own: the facts that
-contradict each other, and the sentence that they make.
-One with `liveness` says what must have come about when nothing has disturbed the cluster for a
-while; it is only asked (`at_end`) where that is known. Knows no world: a trace that grows and one
-that was stored are the same.
+An invariant is one file in this package with one subclass of `Invariant`. Its docstring is the
+sentence that must hold; the file's name is the invariant's name. It receives events through
+`on_...` methods and calls `violated` with a struct of its own: the contradicting facts, and the
+sentence made from them. An invariant with `liveness` states what must have happened once the
+cluster was undisturbed for a while; it is evaluated only then (`at_end`). Invariants know no world:
+a trace in progress and a stored trace are the same to them.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ CHAIN_MAX = 12
 
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
-    """An invariant that did not hold: `facts` are the numbers (seq) of the two events that
-    contradict each other, the earlier one first (-1: there is none).
+    """A violated invariant. `facts` are the `seq` of the two contradicting events, the earlier one
+    first (-1: none).
 
-    Each invariant has subclasses beside it, one for each thing that can be wrong: their fields are
-    what recognisers read, `sentence` is what people read, with fields' names in braces.
+    Each invariant defines a subclass for each thing that can be wrong. Recognisers read its fields.
+    People read `sentence`, with field names in braces.
     """
 
     sentence: ClassVar[str]
@@ -42,23 +41,23 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def invariant(self) -> str:
-        """The name of the invariant that it belongs to."""
+        """The name of its invariant."""
         return _name_of_module(type(self).__module__)
 
     @property
     def text(self) -> str:
-        """The sentence, for people: nothing reads it back."""
+        """The sentence for people; never parsed."""
         values = {name: getattr(self, name) for name in self.__struct_fields__}
-        # A tuple of brokers is shown as Kafka shows it; a TopicPartition has words of its own.
+        # Show a tuple of brokers as Kafka does; a TopicPartition has its own text.
         shown = {k: list(v) if type(v) is tuple else v for k, v in values.items()}
         return self.sentence.format_map(shown)
 
 
 class Invariant:
-    """One predicate, held against one trace."""
+    """One predicate, checked against one trace."""
 
     liveness: ClassVar[bool] = False
-    """Judged at the end, from what `lacking` says then."""
+    """Evaluated at the end, through `lacking`."""
 
     def __init__(self, state: CoreState) -> None:
         self.state = state
@@ -67,14 +66,15 @@ class Invariant:
         self.begin()
 
     def begin(self) -> None:
-        """Make what it keeps."""
+        """Initialise its state."""
 
     def lacking(self) -> Iterator[Violation]:
-        """Liveness: what has not come about yet."""
+        """Liveness: what is still missing."""
         return iter(())
 
     def violated(self, violation: Violation) -> None:
-        """It does not hold: kept once for a partition and a broker, since the rest follows."""
+        """Records a violation. Only the first one of a partition and broker counts, because others
+        follow from it."""
         subject = violation.partition, violation.broker
         if subject not in self._reported:
             self._reported.add(subject)
@@ -82,7 +82,7 @@ class Invariant:
 
 
 def name_of(kind: type[Invariant]) -> str:
-    """The file's name, with blanks: `leader in isr`."""
+    """The file's name with spaces: `leader in isr`."""
     return _name_of_module(kind.__module__)
 
 
@@ -92,7 +92,7 @@ def _name_of_module(module: str) -> str:
 
 @cache
 def invariants() -> dict[str, type[Invariant]]:
-    """All invariants by name; found by a scan of this package."""
+    """All invariants by name, found by a scan of this package."""
     kinds = {name_of(kind): kind for kind in classes_of("emulator.invariants", Invariant)}
     return dict(sorted(kinds.items()))
 
@@ -100,7 +100,7 @@ def invariants() -> dict[str, type[Invariant]]:
 class Monitor:
     """All invariants of one trace, as a listener on its sink.
 
-    A `state` hears each event before this does, from somebody else; without one it keeps its own.
+    With `state`, the caller must pass each event to it first; without, the monitor has its own.
     """
 
     def __init__(
@@ -117,31 +117,31 @@ class Monitor:
         self._dispatch(event)
 
     def of_kind(self, kind: type) -> tuple[Handler, ...]:
-        """For a sink that calls who wants an event without asking each time."""
+        """The handlers for this kind of event, for the sink's dispatch."""
         return self._dispatch.of_kind(kind)
 
     @property
     def violations(self) -> list[Violation]:
-        """What did not hold so far, in the order in which it was seen."""
+        """Safety violations so far, in order of detection."""
         every = [violation for one in self.held for violation in one.violations]
         return sorted(every, key=lambda violation: violation.facts[1])
 
     def lacking(self) -> list[Violation]:
-        """What the liveness among them still miss."""
+        """What the liveness invariants still miss."""
         return [violation for one in self.held for violation in one.lacking()]
 
     @property
     def converged(self) -> bool:
-        """All that the liveness among them want has come about."""
+        """Whether all liveness invariants are satisfied."""
         return not any(True for one in self.held for _ in one.lacking())
 
     def at_end(self) -> list[Violation]:
-        """The trace is over: liveness is judged too."""
+        """All violations once the trace is over, including liveness."""
         return [*self.violations, *self.lacking()]
 
 
 def check(events: Iterable[AnyEvent], *, liveness: bool = False) -> list[Violation]:
-    """Hold all invariants against a stored trace."""
+    """Check all invariants against a stored trace."""
     monitor = Monitor(liveness=liveness)
     for event in events:
         monitor(event)
@@ -149,8 +149,8 @@ def check(events: Iterable[AnyEvent], *, liveness: bool = False) -> list[Violati
 
 
 def chain_of(events: Sequence[AnyEvent], seq: int) -> list[AnyEvent]:
-    """What led to an event, the first cause first and the event itself last; the nearest
-    CHAIN_MAX."""
+    """The chain of causes of an event, oldest first, ending with the event itself; at most
+    CHAIN_MAX events."""
     chain: list[AnyEvent] = []
     while 0 <= seq < len(events) and len(chain) < CHAIN_MAX:
         chain.append(events[seq])

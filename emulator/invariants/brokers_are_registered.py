@@ -1,4 +1,4 @@
-"""Every broker that started is registered in ZooKeeper, and known to every other."""
+"""Every started broker is registered in ZooKeeper and known to every other broker."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class Unregistered(Violation, frozen=True):
 
 
 class UnknownBrokers(Violation, frozen=True):
-    """The brokers in a broker's metadata cache, and those that have started."""
+    """The brokers in a broker's metadata cache, and the started ones."""
 
     known: tuple[int, ...]
     started: tuple[int, ...]

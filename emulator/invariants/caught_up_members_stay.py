@@ -1,4 +1,4 @@
-"""A leader does not expel a follower that has all its records, or lacks the very last alone."""
+"""A leader does not remove a follower that lacks nothing, or only the newest records."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
 LATELY_US = 400_000
-"""Half of the shortest lag time that anybody sets. A follower that fetched between one and two of
-these ago, and since then came to where the leader was one of these ago, was caught up within the
-lag time by every rule since 0.10.2."""
+"""Half of the shortest replica lag time in use. A follower that fetched between one and two of
+these intervals ago, and has since reached the leader's log end of one interval ago, was caught up
+within the lag time by every rule since 0.10.2."""
 
 Leadership = tuple[TopicPartition, int]
-"""A partition, and who takes itself for its leader."""
+"""A partition, and a broker that believes it is the leader."""
 
 
 class ExpelledWithEverything(Violation, frozen=True):
-    """`broker` is the follower; its log end, and the leader's."""
+    """`broker` is the follower; its log end and the leader's."""
 
     isr: tuple[int, ...]
     leo: int
@@ -32,7 +32,8 @@ class CaughtUpMembersStay(Invariant):
     lacks only records appended within the last 400 ms (L9)."""
 
     def begin(self) -> None:
-        """By leader: nobody fetches from one that was deposed and does not know it yet."""
+        """Keyed by leader, because followers do not fetch from a deposed leader that does not know
+        it yet."""
         self._ends: dict[Leadership, deque[tuple[int, int]]] = {}
         self._fetches: dict[tuple[Leadership, int], deque[tuple[int, int, int]]] = {}
 
@@ -81,6 +82,6 @@ class CaughtUpMembersStay(Invariant):
         return was_there and one.leo >= self._end_at((event.partition, event.broker), since)
 
     def _end_at(self, leadership: Leadership, at_us: int) -> int:
-        """The leader's log end then; without end where nobody knows any more."""
+        """The leader's log end at that time; unbounded if it is no longer known."""
         earlier = [leo for at, leo in self._ends.get(leadership, ()) if at <= at_us]
         return earlier[-1] if earlier else 1 << 62

@@ -1,4 +1,4 @@
-"""Every later leader, and every broker that joins the ISR, has the committed records."""
+"""Every later leader, and every replica that joins the ISR, has the committed records."""
 
 from __future__ import annotations
 

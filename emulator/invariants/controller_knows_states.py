@@ -1,4 +1,4 @@
-"""What the controller knows of a partition is what ZooKeeper has."""
+"""The controller's partition states are those in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ class UnknownToController(Violation, frozen=True):
 
 
 class ControllerDiffers(Violation, frozen=True):
-    """`broker` is the controller; versions of the state znode."""
+    """`broker` is the controller; the versions are of the state znode."""
 
     known: int
     actual: int

@@ -1,4 +1,4 @@
-"""No controller's thread is stuck: what was put on its queue has been worked on."""
+"""No controller-event-thread is stuck: it has processed its whole queue."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class ControllersKeepUp(Invariant):
         self._left.pop(event.broker, None)
 
     def on_controller_event_queued(self, event: e.ControllerEventQueued) -> None:
-        """What it is behind is all that there is: an expired session may have cleared the queue."""
+        """`behind` is the whole queue: an expired session may have cleared it."""
         self._left[event.broker] = event.behind + 1, event.event, event.seq
 
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:

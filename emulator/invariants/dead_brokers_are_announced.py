@@ -1,4 +1,4 @@
-"""A broker whose registration is gone disappears from everybody's metadata."""
+"""A broker whose registration is gone disappears from every broker's metadata."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DeadBrokersAreAnnounced(Invariant):
         self._gone: dict[int, tuple[int, int, int, frozenset[int]]] = {}
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
-        """Who is new again was gone; was that told?"""
+        """A broker that is new again was gone: check that its death was announced."""
         for broker in (*event.added, *event.bounced):
             controller, since, seq, informed = self._gone.pop(broker, (0, 0, -1, frozenset()))
             others = {*event.live} - {*event.added, event.broker}

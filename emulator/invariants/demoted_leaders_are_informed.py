@@ -7,7 +7,7 @@ from emulator.trace import events as e
 
 
 class EndsAsLeader(Violation, frozen=True):
-    """The leader and leader epoch in its metadata; and the epoch in which it still leads."""
+    """The leader and leader epoch in its metadata, and the epoch in which it still leads."""
 
     shown_leader: int
     shown_epoch: int
@@ -34,14 +34,14 @@ class DemotedLeadersAreInformed(Invariant):
 
     def on_broker_exited(self, event: e.BrokerExited) -> None:
         if event.broker in self._resigned:
-            return  # what it sent to itself ended with the thread that sends it
+            return  # the thread that sends its requests to itself ended with it
         cache = self.state.metadata.entries.get(event.broker, {})
         for name, (shown, _) in cache.items():
             replica = self.state.replicas.of(name, event.broker)
             if replica is None or replica.leader != event.broker or shown.leader < 0:
                 continue
             if event.broker not in shown.replicas:
-                continue  # its replica has moved away, and a StopReplica is to tell it
+                continue  # its replica has moved away; a StopReplica will end its role
             if shown.leader != event.broker and shown.leader_epoch > replica.leader_epoch:
                 self.violated(
                     EndsAsLeader(

@@ -1,4 +1,4 @@
-"""Who joins the ISR is registered, and is the process whose fetches were seen."""
+"""A broker that joins the ISR is registered, and is the same process that fetched."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EligibleMembersJoin(Invariant):
     def _written(self, partition: Partition, state: State) -> None:
         """Members that the controller writes are not checked: it only removes members."""
         if len(partition.states) < 2 or not self.state.znodes.all:
-            return  # logs without ZooKeeper's own do not say who is registered
+            return  # real Kafka's logs do not contain registrations
         before = partition.states[-2]
         for member in state.isr:
             decided = self._decided.get((partition.name, member), -1)

@@ -1,4 +1,4 @@
-"""A broker fetches from the leader that its own leader epoch names."""
+"""A broker fetches from the leader of its own leader epoch."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class FetchersFollowTheEpoch(Invariant):
         }
 
     def on_fetch_sent(self, event: e.FetchSent) -> None:
-        """A fetch that was put together just before is still sent, and its answer is thrown away:
-        the second one to the same stranger is one too many."""
+        """A request that was built just before is still sent, and its response is discarded; so
+        only the second fetch to the wrong leader is a violation."""
         for offset in event.offsets:
             name = offset.partition
             replica = self.state.replicas.of(name, event.broker)

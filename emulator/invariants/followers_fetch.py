@@ -1,4 +1,4 @@
-"""A broker that has taken a leader epoch as a follower has begun to fetch."""
+"""A broker that became a follower in a leader epoch has begun to fetch."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class FollowersFetch(Invariant):
         self._since.pop((event.partition, event.broker), None)
 
     def on_becomes_follower(self, event: e.BecomesFollower) -> None:
-        """Versions before 2.0.1 do nothing where the leader stays the same."""
+        """Versions before 2.0.1 do nothing if the leader stays the same."""
         key = event.partition, event.broker
         if self._since.get(key, (-1, -1))[0] != event.leader:
             self._since[key] = event.leader, event.seq
@@ -46,7 +46,7 @@ class FollowersFetch(Invariant):
 
     def lacking(self) -> Iterator[Violation]:
         if not self._fetched:
-            return  # logs of real Kafka do not say it
+            return  # real Kafka does not log it
         for (name, broker), (leader, seq) in sorted(self._since.items()):
             state = self.state.partitions.of(name).now
             alive = self.state.znodes.is_registered(broker)

@@ -1,4 +1,4 @@
-"""Within one leader's term the high watermark only rises, and never passes the log's end."""
+"""Within a leader's term the high watermark never decreases, and never exceeds the log end."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A leader's high watermark never passes the log end of a member of the ISR, its own or
-ZooKeeper's."""
+"""A leader's high watermark never exceeds the log end of an ISR member."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from emulator.trace.values import TopicPartition
 
 
 class HwBeyondMember(Violation, frozen=True):
-    """`broker` is the member of the ISR that has too little."""
+    """`broker` is the ISR member whose log is too short."""
 
     hw: int
     leader: int
@@ -28,7 +27,7 @@ class HwWithinIsr(Invariant):
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         logs = self.state.logs
-        # Only its clock orders what real Kafka logs against what its followers append.
+        # Real Kafka's leader events and its followers' appends are ordered only by clocks.
         if event.role != "leader" or not logs.writer or not logs.has_appends_of(event.broker):
             return
         name, broker = event.partition, event.broker

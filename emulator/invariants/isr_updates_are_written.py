@@ -1,4 +1,4 @@
-"""What a leader takes for its ISR is what ZooKeeper has at that version."""
+"""The ISR that a leader adopts is ZooKeeper's at that version."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from emulator.trace import events as e
 
 
 class AnotherState(Violation, frozen=True):
-    """`broker` is the leader; then what ZooKeeper has at this version."""
+    """`broker` is the leader; then ZooKeeper's state at this version."""
 
     version: int
     isr: tuple[int, ...]

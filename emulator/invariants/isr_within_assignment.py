@@ -15,7 +15,7 @@ _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 
 
 class _Topic(msgspec.Struct):
-    """A topic's znode; while a partition is being reassigned its replicas are old and new ones."""
+    """A topic's znode; during a reassignment a partition has its old and new replicas."""
 
     partitions: dict[str, tuple[int, ...]]
 

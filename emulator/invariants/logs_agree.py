@@ -1,4 +1,4 @@
-"""Below its high watermark a follower has the records that were committed."""
+"""Below its high watermark a follower has the committed records."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from emulator.trace import events as e
 
 
 class LogsDiffer(Violation, frozen=True):
-    """Leader epochs of the record at this offset."""
+    """The leader epochs of the record at this offset."""
 
     epoch: int
     offset: int

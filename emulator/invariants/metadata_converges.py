@@ -1,4 +1,4 @@
-"""What every broker tells clients of a partition is what ZooKeeper has."""
+"""Every broker's metadata of a partition is ZooKeeper's state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ShowsNothing(Violation, frozen=True):
 
 
 class ShowsAnother(Violation, frozen=True):
-    """Versions of the state znode."""
+    """The versions of the state znode."""
 
     shown: int
     actual: int

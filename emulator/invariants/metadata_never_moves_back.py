@@ -1,4 +1,4 @@
-"""What a broker tells clients of a partition is never older than what it told before."""
+"""A broker's metadata of a partition is never older than what it returned before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No notification waits for the controller, and no command of an administrator."""
+"""No notification and no administrator's command is pending."""
 
 from __future__ import annotations
 

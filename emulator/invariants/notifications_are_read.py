@@ -1,4 +1,4 @@
-"""A notification is deleted when the controller has read the states that it names, not before."""
+"""A notification is deleted only after the controller has read the states that it names."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class NotificationsAreRead(Invariant):
         self._fresh = True
 
     def on_controller_event_processed(self, event: e.ControllerEventProcessed) -> None:
-        """A controller that was elected during an event has read all notifications in it."""
+        """A controller that is elected during this event has read all states."""
         if event.broker == self.state.controller.broker:
             self._fresh = False
 

@@ -1,4 +1,4 @@
-"""A controller epoch has one controller, and no broker obeys an older one after a newer."""
+"""A controller epoch has one controller, and no broker obeys an older one after a newer one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A leader epoch has one leader: nobody else leads or appends in it."""
+"""A leader epoch has one leader: no other broker leads or appends in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What consumers could read from one leader they can read from the next."""
+"""Consumers can read from the next leader what they could read from the last."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from emulator.trace.values import TopicPartition
 
 
 class AnotherRecord(Violation, frozen=True):
-    """What two leaders show at one offset: the leader epoch of the record."""
+    """The leader epochs of the record that two leaders show at one offset."""
 
     offset: int
     epoch: int
@@ -46,8 +46,8 @@ class ReadsAreConsistent(Invariant):
             self._shows(event)
 
     def _shows(self, event: e.BecomesLeader | e.HwAdvanced) -> None:
-        """A leader that goes on is compared with itself by nobody. Logs that agree in a record
-        agree in all before it."""
+        """A leader is not compared with itself. Logs that agree in a record agree in all records
+        before it."""
         name, broker = event.partition, event.broker
         by, hw, seq = self._shown.get(name, (broker, 0, -1))
         if by != broker:

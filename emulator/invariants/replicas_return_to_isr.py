@@ -1,4 +1,4 @@
-"""Every partition has a leader, who knows it, and all its replicas are in the ISR."""
+"""Every partition has a leader that knows it, and all its replicas are in the ISR."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class LeaderKnowsNothing(Violation, frozen=True):
 
 
 class LeaderKnowsAnother(Violation, frozen=True):
-    """Versions of the state znode."""
+    """The versions of the state znode."""
 
     known: int
     actual: int

@@ -1,4 +1,4 @@
-"""A control request is obeyed by the process that it was written to, not by its successor."""
+"""A control request is applied by the process that it was sent to, not by a successor."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RequestsReachTheIntendedProcess(Invariant):
         self._written: dict[int, int] = {}
 
     def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
-        """What led to it was there when it was put on the queue, whenever it is sent."""
+        """The causes of a request existed when it was queued, however late it is sent."""
         self._written[event.seq] = event.cause
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:

@@ -1,5 +1,5 @@
-"""Elections are written by the controller of the latest epoch, ISR changes by the leader or, where
-leaders ask it to (AlterIsr), by that controller."""
+"""The controller of the latest epoch writes elections. ISR changes are written by the leader or,
+with AlterIsr, by that controller."""
 
 from __future__ import annotations
 

@@ -27,10 +27,10 @@ class TruncationsSpareTheCommitted(Invariant):
     (S1)."""
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
-        """Where the leader lacks the record too, `committed records survive` says so."""
+        """If the leader lacks the record too, `committed records survive` reports it."""
         logs, name = self.state.logs, event.partition
         committed = self.state.committed.of(name)
-        # A truncation leaves the high watermark that the state remembers as it was.
+        # A truncation does not change the high watermark in the trace state.
         replica = logs.of(name, event.broker)
         leader, hw = replica.leader, replica.hw
         if committed is None or event.to_offset >= hw:

@@ -1,4 +1,5 @@
-"""What follows the deletion of a notification does not repeat the whole cluster to everybody."""
+"""Deleting a notification does not make the controller send its whole cache to every broker
+again."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ class UpdatesCarrySomethingNew(Invariant):
         self._known: dict[int, dict[object, tuple[object, int]]] = {}
         self._copies: set[int] = set()
         self._queued_by: dict[int, int] = {}
-        """By the request that a send thread wrote: the event that led to its being queued."""
+        """For each request of a send thread: the event that queued it."""
         self._deleted: dict[int, e.ZkTransaction] = {}
         self._changed: dict[int, int] = {}
 
@@ -36,7 +37,7 @@ class UpdatesCarrySomethingNew(Invariant):
         self._changed[event.broker] = event.t
 
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
-        """A new broker receives everything."""
+        """A new broker receives all metadata."""
         self._known.pop(event.broker, None)
         self._live.pop(event.broker, None)
 
@@ -66,8 +67,8 @@ class UpdatesCarrySomethingNew(Invariant):
         known.update({s.partition: (s, event.seq) for s in event.states})
 
     def _woken(self, event: e.MetadataCacheUpdated, queued_by: int) -> bool:
-        """The deletion is older than what queued the update. When it was sent says nothing: a send
-        thread may wait seconds for the answer to the request before it."""
+        """Whether the deletion precedes the event that queued the update. The time of sending is
+        irrelevant: a send thread may wait seconds for the previous response."""
         settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
         deleted = self._deleted.get(event.sender)
         if deleted is None or not settled:

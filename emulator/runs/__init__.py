@@ -1,1 +1,1 @@
-"""One play, judged; run directories, summary, replay, comparison."""
+"""Judged plays, run directories, summaries, replay and comparison."""

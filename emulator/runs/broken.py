@@ -1,4 +1,4 @@
-"""A broken invariant, as every command reports it."""
+"""A violated invariant, as every command reports it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from emulator.trace.values import TopicPartition
 
 
 class Broken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One broken invariant. `hazard`: the known failure of Kafka that explains it (empty: none, so
-    the emulator is wrong). `facts`: the numbers (seq) of the two events that contradict each other,
-    the earlier first (-1: there is none). `chain`: the events that led to the later one.
+    """One violated invariant. `hazard`: the known failure of Kafka that explains it (empty: none,
+    so the emulator is wrong). `facts`: the `seq` of the two contradicting events, the earlier first
+    (-1: none). `chain`: the events that led to the later one.
     """
 
     invariant: str

@@ -1,9 +1,9 @@
-"""A cluster driven by hand in virtual time: apply an action, advance time, undo.
+"""A cluster controlled interactively in virtual time: apply an action, advance time, undo.
 
 The cluster, topics and workload come from a scenario; its faults are left out, because the user
 applies them. A world cannot undo anything: undo builds a new world and replays all steps but the
 last, which the seed makes identical. Owns the list of steps with their times. It must not know how
-a step is typed, shown or saved.
+a step is entered, shown or saved.
 """
 
 from __future__ import annotations
@@ -65,12 +65,12 @@ class ManualRun:
 
     @property
     def state(self) -> TraceState:
-        """What the trace says so far."""
+        """The state that the trace implies so far."""
         return self._session.listeners.state
 
     @property
     def violations(self) -> list[Violation]:
-        """Invariants that did not hold so far."""
+        """Invariants violated so far."""
         return self._session.monitor.violations
 
     @property
@@ -79,24 +79,24 @@ class ManualRun:
 
     @property
     def up_us(self) -> int:
-        """When the cluster was up, in the trace's own time."""
+        """When the cluster was up, in trace time."""
         return self._run.up_us
 
     # -- acts --------------------------------------------------------------------------------------
 
     def do(self, *actions: Action) -> None:
-        """Apply them now, one after the other. Raises NotDone."""
+        """Apply the actions now, in order. Raises ActionFailed."""
         self._act(ManualStep(self.now_us, actions))
 
     def let(self, us: int, on_time: OnTime | None = None) -> None:
-        """Advance time; `on_time` reports progress now and then."""
+        """Advance time; `on_time` reports progress."""
         self._act(ManualStep(self.now_us + us), on_time)
 
     def step(
         self, is_wanted: Callable[[Sequence[AnyEvent]], bool], on_time: OnTime | None = None
     ) -> bool:
-        """Let time go on until something wanted is among the events of a moment; False: nothing
-        was, for a whole minute."""
+        """Advance time until a moment has an event that matches; False if there was none within a
+        minute."""
         end_us, happened = self.now_us + LONGEST_STEP_US, False
         try:
             while not happened and self.now_us < end_us:
@@ -112,7 +112,7 @@ class ManualRun:
         return happened
 
     def undo(self) -> ManualStep | None:
-        """Undo the last step; None: there is none."""
+        """Undo the last step; None if there is none."""
         if not self.acts:
             return None
         act = self.acts.pop()
@@ -120,7 +120,7 @@ class ManualRun:
         return act
 
     def _act(self, act: ManualStep, on_time: OnTime | None = None) -> None:
-        """Play it, and remember it. An act that cannot be carried out has not been."""
+        """Play a step and record it, unless it fails."""
         try:
             self._play(act, on_time)
         except BaseException as error:
@@ -131,7 +131,7 @@ class ManualRun:
         self.acts.append(act)
 
     def _again(self) -> None:
-        """Everything once more, up to here."""
+        """Replay all steps in a new world."""
         self._session.close()
         self._begin()
         for act in self.acts:
@@ -150,7 +150,7 @@ class ManualRun:
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The steps so far, in a scenario's form."""
+        """The steps so far in scenario format."""
         return tuple(Step(act.at_us, one, fault=True) for act in self.acts for one in act.actions)
 
     @property

@@ -1,8 +1,8 @@
-"""A cluster that stays up until a request ends it: a run by hand, of brokers that are processes of
-their own.
+"""A cluster of broker processes that stays up until a request ends it.
 
-The same world, trace and directory as a scenario's run; requests come through the run's control
-socket. Owns the current faults and when they end. It must not know how a request is typed or shown.
+It has the same world, trace and directory as a scenario's run; requests arrive through the run's
+control socket. Owns the current faults and when they end. It must not know how a request is entered
+or shown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from emulator.worlds.processes.world import ProcessWorld
 T = TypeVar("T")
 _SLICE_US = 50_000
 _RESPONSE_S = 30.0
-"""How long a client's request is waited for; it goes on."""
+"""How long to wait for the response to a client's request; the client continues after that."""
 _METADATA_S = 1.0
 _ENDING = "the cluster is about to end"
 
@@ -57,13 +57,14 @@ OnLine = Callable[[str], object]
 
 
 class ClusterSession:
-    """The cluster of one run. `respond` may be called from any thread, all else from the one that
-    made it."""
+    """The cluster of one run. `respond` may be called from any thread, everything else only from
+    the thread that made the session."""
 
     def __init__(
         self, scenario: LoadedScenario, world: ProcessWorld, run: Path, on_line: OnLine
     ) -> None:
-        """`on_line`: hears of every action and of every process whose state has changed."""
+        """`on_line` is called with a line for every action and every change of a process's
+        state."""
         self.steps: list[Step] = []
         self._scenario, self._world, self._folder, self._on_line = scenario, world, run, on_line
         self._run = Run(world)
@@ -77,11 +78,11 @@ class ClusterSession:
 
     @property
     def now_us(self) -> int:
-        """Since the cluster was up."""
+        """Microseconds since the cluster was up."""
         return self._world.kernel.now - self._run.up_us
 
     def bring_up(self) -> ClusterStatus:
-        """Return when every broker has registered and its metadata has all others and a
+        """Return when every broker is registered and its metadata contains all brokers and a
         controller."""
         self._run.bring_up(together=True)
         self._run.run_to(0)
@@ -98,7 +99,8 @@ class ClusterSession:
                 try:
                     result.set_result(job())
                 except BaseException as error:
-                    # The one that sent it gets the error; a signal is ours, too.
+                    # The sender gets the error. A KeyboardInterrupt or exit must also end this
+                    # loop.
                     result.set_exception(error)
                     if not isinstance(error, Exception):
                         raise
@@ -108,20 +110,20 @@ class ClusterSession:
             self._states = states
 
     def stop_serving(self) -> None:
-        """What was requested and is not done will not be."""
+        """Fail all requests that are not done yet."""
         self._is_ending = True
-        with suppress(IndexError):  # whose it is may take it out, too
+        with suppress(IndexError):  # its sender may remove it at the same time
             while True:
                 self._jobs.popleft()[1].set_exception(UserError(_ENDING))
         while self._responses:
             self._responses.popitem()[1].set_exception(UserError(_ENDING))
 
     def confirm_end(self, text: str) -> None:
-        """Who ended the cluster hears that it is down."""
+        """Tell the sender of the request to end the cluster that it is down."""
         self._ended.set_result(text)
 
     def abandon(self) -> None:
-        """Nobody is to wait any longer, whatever has happened."""
+        """Fail all requests after an unexpected end, so that no sender waits for ever."""
         self.stop_serving()
         if not self._ended.done():
             self._ended.set_exception(UserError("the cluster is down; its run was not completed"))
@@ -129,7 +131,7 @@ class ClusterSession:
     # -- requests ----------------------------------------------------------------------------------
 
     def respond(self, request: ControlRequest) -> ControlResponse:
-        """Do it, and return what came of it. Raises UserError."""
+        """Execute a request. Raises UserError."""
         match request:
             case Down():
                 self._on_own_thread(self._begin_to_end).result()
@@ -145,7 +147,8 @@ class ClusterSession:
     def _on_own_thread(self, job: Callable[[], T]) -> Future[T]:
         result: Future[T] = Future()
         self._jobs.append((job, result))  # type: ignore[arg-type]
-        # Looked at after it was put in: what is in there when the end begins is refused there.
+        # Check only after the job is queued: a job queued before the end began is refused by
+        # stop_serving.
         if self._is_ending:
             with suppress(ValueError):
                 self._jobs.remove((job, result))  # type: ignore[arg-type]
@@ -158,7 +161,7 @@ class ClusterSession:
 
     def _do(self, words: list[str], for_us: int) -> str:
         cluster = cluster_of(self._scenario)
-        # Whatever made them: our actions, or somebody's own client.
+        # The topics may come from our actions or from other clients.
         with suppress(Unreachable):
             for state in self._metadata().partitions:
                 topic, number = state.partition.topic, state.partition.partition
@@ -180,13 +183,13 @@ class ClusterSession:
         return text
 
     def _apply(self, action: Action, ending: Action | None, for_us: int) -> Future[str] | None:
-        """The response is to come, for what a client sends."""
+        """Return the future response if a client sends a request."""
         number = self._world.sink.next_seq
         self._run.apply(action)
         self.steps.append(Step(self.now_us, action, fault=True))
         self._on_line(f"{show_us(self.now_us)}  {words_of(action)}")
         for one in [one for one in self._endings if action.undoes(one[0])]:
-            # What was begun again is not to end when the first would have.
+            # A repeated fault must not end at the time of the first one.
             one[1].cancel()
             self._endings.remove(one)
         if ending is not None:
@@ -249,7 +252,7 @@ class ClusterSession:
 
 
 class ClusterListener(msgspec.Struct, frozen=True):
-    """Who shows a cluster: a step before it is up, the cluster that is ready, and then a line for
+    """The display of a cluster: one step before it is up, then the ready cluster, then a line for
     each action and change of a process."""
 
     on_step: OnLine
@@ -258,8 +261,9 @@ class ClusterListener(msgspec.Struct, frozen=True):
 
 
 def run_cluster(request: Request, shown: ClusterListener) -> Played:
-    """Bring a cluster up, serve requests until one ends it (or KeyboardInterrupt does), and write
-    its run. Exceptions come as PlayFailed; however it ends, nothing of it runs afterwards."""
+    """Bring a cluster up, serves requests until one ends it (or KeyboardInterrupt does), and
+    writes its run. Exceptions are raised as PlayFailed. In any case no process of it keeps
+    running."""
     scenario, began_s = request.scenario, time.monotonic()
     with WrittenRun(request) as written, ExitStack() as open_:
         folder = written.directory.path
@@ -275,7 +279,7 @@ def run_cluster(request: Request, shown: ClusterListener) -> Played:
                     shown.on_step("ZooKeeper serves; starting brokers")
                     ready = session.bring_up()
                     open_.enter_context(ControlSocket(folder, session.respond))
-                    open_.callback(session.abandon)  # first: the socket waits for responses
+                    open_.callback(session.abandon)  # before the socket, which waits for responses
                     shown.on_ready(ready)
                     session.serve()
                 except KeyboardInterrupt:
@@ -287,7 +291,8 @@ def run_cluster(request: Request, shown: ClusterListener) -> Played:
             played = written.finish(
                 Outcome(virtual_us, wall_ms, world.kernel.late_us_max, interrupted=False)
             )
-            # The same by hand-written faults: it can be played again, also in virtual time.
+            # The same run with its faults as a scenario, which can be played again, also in virtual
+            # time.
             text = write_scenario(
                 scenario, session.steps, max(session.now_us, 0), settings=scenario.settings
             )

@@ -1,9 +1,8 @@
-"""The same scenario through two variants (versions, propagation paths, settings), in figures.
+"""Figures of the same scenario in two variants (versions, propagation paths, settings).
 
-Owns what is measured of one run (`Measured`, small enough to come out of another process) and how
-the runs of a variant become one set of figures: samples are put together before percentiles are
-taken, counts are summed. All of it is read from the trace. It must not know what the variants
-differ in, nor who shows the figures.
+Owns what is measured in one run (`Measured`, small enough to pass between processes) and how the
+runs of a variant are combined: percentiles are computed over all samples, counts are summed. All of
+it is derived from the trace. It must not know how the variants differ or how the figures are shown.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ SAMPLES = ("effective_us", "controller_us", "metadata_us", "produce_us")
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """One side of the comparison: what it is called, the scenario as this side plays it, the
-    settings of the command line, and the command that plays one seed of it alone."""
+    """One side of the comparison: its name, its scenario, its settings on the command line, and the
+    command that plays one seed of it."""
 
     name: str
     scenario: LoadedScenario
@@ -35,7 +34,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """One run; samples in microseconds, in the order of the trace."""
+    """One run; samples in microseconds, in trace order."""
 
     seed: int
     effective_us: list[int]
@@ -56,7 +55,6 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(played: Played, state: TraceState) -> Measured:
-    """Measure one finished run from its state."""
     summary, propagation, load = played.summary, state.propagation, state.zookeeper_load
     return Measured(
         seed=summary.seed,
@@ -114,7 +112,7 @@ class Traffic(msgspec.Struct, frozen=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """One variant over all its seeds, as `compare.json` has it. Times in milliseconds."""
+    """One variant over all its seeds, as in `compare.json`. Times in milliseconds."""
 
     profile: str
     propagation: str
@@ -138,7 +136,7 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `compare.json`. `seeds`: how many both sides have played."""
+    """The content of `compare.json`. `seeds`: the number of seeds that both sides have played."""
 
     scenario: str
     first_seed: int
@@ -151,7 +149,6 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def figures(variant: Variant, runs: Sequence[Measured], directory: Path | None = None) -> Figures:
-    """All runs of a variant together."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update(run.counts)
@@ -185,12 +182,12 @@ def figures(variant: Variant, runs: Sequence[Measured], directory: Path | None =
 
 
 def samples(runs: Iterable[Measured], name: str) -> list[int]:
-    """One of `SAMPLES`, of all runs."""
+    """The samples of one kind (`SAMPLES`) of all runs."""
     return [us for run in runs for us in getattr(run, name)]
 
 
 def curve(runs: Iterable[Measured], name: str) -> list[float]:
-    """Samples as a distribution: `CURVE_POINTS` of them in order (milliseconds), or all of them."""
+    """The sorted samples in milliseconds, reduced to at most `CURVE_POINTS`."""
     ordered = sorted(samples(runs, name))
     if len(ordered) > CURVE_POINTS:
         last = len(ordered) - 1

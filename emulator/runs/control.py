@@ -1,7 +1,7 @@
-"""The local socket through which commands reach a cluster that is up: one request, one response.
+"""The local socket through which commands reach a running cluster: one request, one response.
 
-The socket is a file of the run directory that only its owner can use. Owns the messages and their
-transport; what a request does is decided by `cluster_session`.
+The socket is a file in the run directory that only its owner can use. Owns the messages and their
+transport; `cluster_session` executes them.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from emulator.trace.values import ProcessState
 
 SOCKET = "control.sock"
 PATIENCE_S = 120.0
-"""Covers the end of a cluster: brokers shut down in an orderly way, and traces are merged."""
+"""Long enough for the end of a cluster: brokers shut down in an orderly way, and traces are
+merged."""
 _READ_S, _REQUEST_MAX = 5.0, 1 << 20
 
 
 class Apply(msgspec.Struct, frozen=True, tag="apply"):
-    """An action as it is typed; `for_us`: it is undone after this time (0: never)."""
+    """Apply an action, given as words; `for_us`: undo it after this time (0: never)."""
 
     words: list[str]
     for_us: int = 0
 
 
 class Heal(msgspec.Struct, frozen=True, tag="heal"):
-    """End the current faults, or those that the words name."""
+    """End the current faults, or those that match the words."""
 
     words: list[str] = []
 
 
 class Status(msgspec.Struct, frozen=True, tag="status"):
-    """What there is now."""
+    """Report the cluster's status."""
 
 
 class Down(msgspec.Struct, frozen=True, tag="down"):
-    """End the cluster. The response comes when its run is written."""
+    """End the cluster. The response is sent when its run is written."""
 
 
 ControlRequest: TypeAlias = Apply | Heal | Status | Down
@@ -59,8 +60,8 @@ class BrokerStatus(msgspec.Struct, frozen=True):
 
 
 class ClusterStatus(msgspec.Struct, frozen=True):
-    """`up_s`: seconds since the cluster was up. `controller`: as the brokers report it; None: none
-    does. `faults`: what is in effect, as it is typed."""
+    """`up_s`: seconds since the cluster was up. `controller`: according to the brokers; None if
+    they report none. `faults`: the current ones as words."""
 
     run: str
     up_s: float
@@ -72,7 +73,8 @@ class ClusterStatus(msgspec.Struct, frozen=True):
 
 
 class ControlResponse(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`error`: why nothing was done; otherwise what was, or the status."""
+    """`error`: why the request was refused; otherwise the actions that were applied, or the
+    status."""
 
     text: str = ""
     error: str = ""
@@ -84,10 +86,10 @@ class ClusterUnreachable(UserError):
 
 
 class ControlSocket:
-    """The listening end. Use as a context manager; leaving it waits for responses under way."""
+    """The server side. Use as a context manager; leaving it waits for pending responses."""
 
     def __init__(self, folder: Path, respond: Callable[[ControlRequest], ControlResponse]) -> None:
-        """`respond` is called on a thread of each connection's own."""
+        """`respond` is called on a separate thread for each connection."""
 
         class Handler(StreamRequestHandler):
             timeout = _READ_S
@@ -105,15 +107,15 @@ class ControlSocket:
                 try:
                     self.wfile.write(msgspec.json.encode(response) + b"\n")
                 except OSError:
-                    pass  # the command was interrupted: nobody waits for it
+                    pass  # the client was interrupted and no longer waits
 
         self._path = folder / SOCKET
         self._server = _Server(str(self._path), Handler, bind_and_activate=False)
-        # Through a descriptor: the path of a socket has 107 bytes at most.
+        # Through a descriptor, because the path of a socket is limited to 107 bytes.
         descriptor = os.open(folder, os.O_RDONLY)
         try:
             self._server.socket.bind(_through(descriptor))
-            # Connections are refused until it listens, so nobody comes in before this.
+            # Nobody can connect before this, because connections are refused until listen().
             self._path.chmod(0o600)
             self._server.server_activate()
         except BaseException:
@@ -142,8 +144,8 @@ class _Server(ThreadingMixIn, UnixStreamServer):
 
 
 def request_of(run: Path, request: ControlRequest) -> ControlResponse:
-    """Send a request to the cluster of a run directory. Raises UserError with the cluster's own
-    refusal, and ClusterUnreachable."""
+    """Send a request to the cluster of a run directory. Raises UserError if the cluster refuses
+    it, and ClusterUnreachable."""
     try:
         descriptor = os.open(run, os.O_RDONLY)
         try:

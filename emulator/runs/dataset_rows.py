@@ -1,6 +1,7 @@
-"""A run's first and last row in a data set: its inputs and its result. Owns how a scenario, a seed
-and a summary become these rows, for the commands that write data sets (`isr run`, `isr fuzz`, `isr
-sweep`). It must not know files or Parquet.
+"""A run's first and last row in a data set: its inputs and its result.
+
+Owns how a scenario, a seed and a summary become these rows, for the commands that write data sets
+(`isr run`, `isr fuzz`, `isr sweep`). It must not know files or Parquet.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def began(
     replay: str = "",
     traced: bool = True,
 ) -> RunBegan:
-    """The first row. `sets`, each KEY=VALUE, were chosen for this run; so were guards that are
-    switched."""
+    """The first row. `sets`, each KEY=VALUE, are the settings chosen for this run, including
+    switched guards."""
     every = {**scenario.running().values, **scenario.settings}
     chosen = dict(overrides(tuple(sets)))
     chosen |= {f"guard:{name}": word for name, word in switch_words(scenario.guards).items()}
@@ -53,7 +54,7 @@ def began(
 
 
 def ended(summary: Summary) -> RunEnded:
-    """The last row, from the run's summary. What depends on the machine is left out."""
+    """The last row, from the run's summary, without figures that depend on the machine."""
     t_us = round(summary.virtual_ms * 1000)
     return RunEnded(
         *(-1, t_us, 0, "", -1),
@@ -80,7 +81,7 @@ _MACHINE = frozenset({"wall_ms", "kernel_late_ms_max", "kernel_was_late", "time_
 
 
 def _figures(summary: Mapping[str, object], prefix: str = "") -> list[Figure]:
-    """Every number of the summary; those of `propagation_ms` as `propagation_ms_p50`."""
+    """Every number of the summary; nested ones are joined: `propagation_ms_p50`."""
     figures: list[Figure] = []
     for name, value in summary.items():
         if name in _MACHINE or name in ("metrics", "refused_by_error", "settings"):

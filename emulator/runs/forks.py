@@ -1,9 +1,9 @@
-"""Work done in forked children: results come through pipes, and no child is left behind.
+"""Work in forked children: results come through pipes, and no child is left behind.
 
 A fork copies what cannot be copied otherwise (a run's coroutines) and costs milliseconds. A child
-may have children of its own: ending a child ends all below it, each reaped by its parent. Ctrl-C is
-for the first parent alone; a child whose parent is gone fails at its next message. This module must
-not know what the work is.
+may fork in turn: ending it ends all its descendants, and each parent reaps its own children. Only
+the first parent handles Ctrl-C. A child whose parent is gone fails at its next message. This module
+must not know what the work is.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Failed(Exception):
-    """A child died without a result."""
+    """A child ended without a result."""
 
 
 class _Terminated(BaseException):
@@ -37,7 +37,7 @@ class _Terminated(BaseException):
 
 
 class _Raised:
-    """A message that is an exception."""
+    """A message with an exception."""
 
     def __init__(self, error: Exception) -> None:
         self.error = error
@@ -45,8 +45,8 @@ class _Raised:
 
 @contextmanager
 def _signals_wait() -> Iterator[None]:
-    """Within, nothing interrupts: a child that was forked and is not yet known here would be left
-    behind, and one that has ended would be ended twice."""
+    """Blocks signals meanwhile: an interruption could leave a forked child behind that is not yet
+    recorded, or end one twice."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -59,7 +59,7 @@ class Child(Generic[B]):
 
     def __init__(self, work: Callable[[], B]) -> None:
         self.reads, writes = os.pipe()
-        gc.freeze()  # The collector would touch, and so copy, all that the two share.
+        gc.freeze()  # The collector would touch, and so copy, all shared pages.
         with _signals_wait():
             with warnings.catch_warnings():
                 # Python 3.12 warns where threads exist; the child uses none of them.
@@ -70,7 +70,7 @@ class Child(Generic[B]):
         os.close(writes)
 
     def result(self) -> B:
-        """What the work returned; raises what it raised."""
+        """The return value of the work, or its exception."""
         length = _LENGTH.unpack(_read(self.reads, _LENGTH.size))[0]
         message: B | _Raised = pickle.loads(_read(self.reads, length))
         if isinstance(message, _Raised):
@@ -78,7 +78,7 @@ class Child(Generic[B]):
         return message
 
     def end(self) -> None:
-        """End it, and all that it has forked, if it still runs."""
+        """End the child and all its descendants, if it still runs."""
         with _signals_wait():
             with suppress(ProcessLookupError):
                 os.kill(self.pid, signal.SIGTERM)
@@ -87,14 +87,14 @@ class Child(Generic[B]):
 
 
 class Pool(Generic[B]):
-    """Children side by side, at most `jobs` of them. Use as a context manager: none is left."""
+    """At most `jobs` children in parallel. Use as a context manager, which ends those left."""
 
     def __init__(self, jobs: int) -> None:
         self._jobs = jobs
         self._running: dict[int, tuple[int, Child[B]]] = {}
 
     def __len__(self) -> int:
-        """How many run."""
+        """The number of running children."""
         return len(self._running)
 
     @property
@@ -102,7 +102,7 @@ class Pool(Generic[B]):
         return len(self._running) < self._jobs
 
     def start(self, index: int, work: Callable[[], B]) -> None:
-        """Do `work` in a child of its own; its result comes with this index."""
+        """Start `work` in a child; its result is returned with this index."""
         with _signals_wait():
             child = Child(work)
             self._running[child.reads] = index, child
@@ -110,8 +110,8 @@ class Pool(Generic[B]):
     def results(
         self, timeout_s: float | None = None, wake_up: Sequence[int] = ()
     ) -> Iterator[tuple[int, B]]:
-        """Wait until a child is over, a file of `wake_up` can be read, or the time is up: (index,
-        result) of each child that is over by then. Raises what its work raised."""
+        """Wait until a child ends, a file of `wake_up` is readable, or the timeout expires.
+        Returns (index, result) of each child that has ended. Raises what its work raised."""
         with selectors.DefaultSelector() as selector:
             for file in (*self._running, *wake_up):
                 selector.register(file, selectors.EVENT_READ)
@@ -126,7 +126,7 @@ class Pool(Generic[B]):
                 yield index, result
 
     def close(self) -> None:
-        """End all that run."""
+        """End all running children."""
         with _signals_wait():
             while self._running:
                 _, (_, child) = self._running.popitem()
@@ -140,8 +140,8 @@ class Pool(Generic[B]):
 
 
 def in_child(work: Callable[[], B]) -> B:
-    """The result of `work`, done in a copy of this process. However the caller ends, the copy ends
-    first."""
+    """The result of `work`, done in a copy of this process. The copy ends before this function
+    does, in any case."""
     with Pool[B](1) as pool:
         pool.start(0, work)
         ((_, result),) = pool.results()
@@ -149,9 +149,9 @@ def in_child(work: Callable[[], B]) -> B:
 
 
 def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[tuple[int, B]]:
-    """`work` of every item, each in a child of its own, `jobs` at a time: (index, result) as they
-    come. An item is asked for when its child is forked. However the caller ends, no child is
-    left."""
+    """Run `work` on every item, each in its own child, at most `jobs` in parallel. Yields (index,
+    result) as children end. An item is taken only when its child is forked. No child is left when
+    the generator ends."""
     waiting = iter(enumerate(items))
     with Pool[B](jobs) as pool:
         while True:
@@ -164,7 +164,7 @@ def in_children(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterat
 
 
 def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[B]:
-    """The same, in the order of the items."""
+    """Like `in_children`, in the order of the items."""
     early: dict[int, B] = {}
     following = 0
     for index, result in in_children(items, work, jobs):
@@ -175,7 +175,7 @@ def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[
 
 
 def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
-    """Work, send the result, and end without the parent's exit handlers and buffers."""
+    """Run the work, send the result, and exit without the parent's exit handlers and buffers."""
     code = 1
     try:
         os.close(reads)
@@ -192,12 +192,13 @@ def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
 
 
 def _on_terminate(_number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # Once: what comes now must not be disturbed.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # A second one must not interrupt the end.
     raise _Terminated
 
 
 def _result(work: Callable[[], object]) -> object:
-    """What it returns or raises; an error that cannot cross the pipe, by its words."""
+    """The return value or the exception; an exception that cannot be pickled is replaced by its
+    text."""
     try:
         return work()
     except BrokenPipeError:

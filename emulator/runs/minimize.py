@@ -1,7 +1,7 @@
 """The one shrinker: delta debugging of a list (Zeller and Hildebrandt 2002, ddmin).
 
-What fails, and what an entry is, only the caller knows: faults of a random world, choices of a
-schedule, lines of a hazard's scenario.
+The caller defines failure and entries: faults of a random world, choices of a schedule, lines of a
+hazard's scenario.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Document = Mapping[str, object]
-"""A scenario as YAML has it."""
+"""A scenario as a YAML document."""
 
 
 def minimize(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequence[T]:
-    """Leave out as many entries as possible while it still fails: pieces of half the length, of a
-    quarter, ... and single ones until none can be left out by itself. `fails` is never called with
-    all entries: that those fail, the caller has seen."""
+    """Remove as many entries as possible while it still fails: chunks of half the length, of a
+    quarter, and so on, until no single entry can be removed. `fails` is never called with all
+    entries; the caller has already checked that they fail."""
     size = max(1, len(entries) // 2)
     while entries:
         at, before = 0, len(entries)
@@ -36,7 +36,7 @@ def minimize(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequ
 def minimize_section(
     document: Document, section: str, fails: Callable[[Document], bool]
 ) -> Document:
-    """The document with as few entries of one list as it still fails with."""
+    """The document with a minimal list in one section that still fails."""
     entries = document.get(section) or []
     assert isinstance(entries, list)
     fewer = minimize(entries, lambda some: fails({**document, section: list(some)}))
@@ -44,5 +44,5 @@ def minimize_section(
 
 
 def needless(entries: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> list[T]:
-    """Entries without each of which it still fails: of a minimal list, none."""
+    """The entries that are each unnecessary for the failure; a minimal list has none."""
     return [entries[at] for at in range(len(entries)) if fails([*entries[:at], *entries[at + 1 :]])]

@@ -1,8 +1,7 @@
-"""Plays a scenario in a world, segment by segment: bring the cluster up, then one action after
-the other.
+"""Plays a scenario in a world: brings the cluster up, then applies one action after the other.
 
-The same steps in every world. `Run` can be driven by hand (a search forks between segments);
-`play` does it all. Knows no scenario by name and no output.
+The steps are the same in every world. `Run` plays segment by segment (a search forks between
+segments); `play` plays everything. Knows no scenario by name and no output.
 """
 
 from __future__ import annotations
@@ -44,24 +43,24 @@ OF_PROCESSES = ("processes", "containers", "compose")
 UP_AFTER_FIRST_REGISTRATION_US = 3_000_000
 BRING_UP_LIMIT_US = 120_000_000
 BRING_UP_WALL_US = 10_000_000
-"""Scaled time is given this much of the wall clock at least: processes do not start any faster."""
+"""The minimum wall-clock time for bring-up when time is scaled: processes do not start any
+faster."""
 _SLICE_US = 20_000
 REPLICA_MANAGER = "boot.replica_manager_to_registration"
 REPLICA_MANAGER_LATE = "boot.replica_manager_to_late_registration"
-"""Where the registration comes last (<= 1.0)."""
+"""The latency for versions that register last (<= 1.0)."""
 
 World: TypeAlias = "SimulatedWorld | LiveWorld | ProcessWorld"
 OnUp = Callable[[Any, int], object]
 
 
 class PlayOptions(msgspec.Struct, kw_only=True):
-    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`; `target` is
-    one of OF_PROCESSES where each broker is to be one (otherwise `zookeeper` says it);
-    `on_progress` is called about ten times per second of wall clock with the world's time.
-    `choices` and `kernel` are for virtual time: seeds that are chosen, and who orders events.
-    `calibration`: the machine that the cluster is to run on, where that is not ours.
-    `read_kafka`: reads the logs of hosts that are real Kafka. `on_up` is called when the cluster is
-    up, with the world and when that was, in the world's time."""
+    """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`. `target` is
+    one of OF_PROCESSES if each broker runs in its own process (otherwise `zookeeper` determines the
+    world). `on_progress` is called about ten times per second of wall clock with the world's time.
+    `choices` (chosen seeds) and `kernel` (the order of events) are for virtual time. `calibration`:
+    a model of another machine. `read_kafka` reads the logs of real Kafka hosts. `on_up` is called
+    when the cluster is up, with the world and that moment in the world's time."""
 
     seed: int
     zookeeper: str = SIMULATED
@@ -103,9 +102,9 @@ class Run:
     # -- up ---------------------------------------------------------------------------------------
 
     def bring_up(self, *, together: bool = False) -> None:
-        """Boot the brokers. Where registrations have their moments, `up` is at its own too;
-        otherwise each broker starts when the one before it has (`together`: none waits for
-        another), and `up` is when all know all."""
+        """Boot the brokers. If registrations have recorded times, so has `up`. Otherwise each
+        broker starts after the previous one (`together`: all at once), and the cluster is up when
+        all brokers know each other."""
         if self._is_recorded:
             self._boot_by_registration(self.scenario.boots)
         elif together:
@@ -119,7 +118,8 @@ class Run:
         self.on_up(self.up_us)
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """A broker's next process; where its registration has a moment, its boot has a plan."""
+        """Start a broker's next process; if its registration has a recorded time, its boot is
+        planned backwards."""
         self.world.latencies.forget(f"broker-{broker}")
         if registered_ms is None:
             self.cluster.start(broker)
@@ -177,14 +177,14 @@ class Run:
         return self.segment >= len(self.scenario.steps)
 
     def next_action(self) -> None:
-        """Run until the next action, and apply it."""
+        """Run until the next action and apply it."""
         step = self.scenario.steps[self.segment]
         self._run_up_to(step)
         self.segment += 1
         self.apply(step.action)
 
     def next_segment(self) -> None:
-        """Apply the next action, and run until just before the one after it (or to the end)."""
+        """Apply the next action and run until just before the following one (or to the end)."""
         self.next_action()
         if self.over:
             self.run_to(self.scenario.duration_us)
@@ -192,14 +192,14 @@ class Run:
             self._run_up_to(self.scenario.steps[self.segment])
 
     def _run_up_to(self, step: Step) -> None:
-        """Until just before an action, of which the machine's model hears in time."""
+        """Run until just before an action, and prepare the machine's model for it."""
         if self._prepared <= self.segment and self._calibration is not None:
             self._prepared = self.segment + 1
             self._calibration.prepare(step.action.name, self.up_us + step.at_us)
         self.run_to(step.at_us)
 
     def apply(self, action: Action) -> None:
-        """Apply an action to the cluster now; this begins a new segment of chance."""
+        """Apply an action now, which begins a new segment of random numbers."""
         self.world.chance.next_segment()
         self.cluster.apply(action)
 
@@ -208,13 +208,13 @@ class Run:
         self.kernel.run(self.up_us + at_us)
 
     def run_through(self, at_us: int) -> None:
-        """The same, with every action that is due until then."""
+        """Advance time like `run_to`, applying every action that is due by then."""
         while not self.over and self.scenario.steps[self.segment].at_us <= at_us:
             self.next_action()
         self.run_to(at_us)
 
     def play(self) -> None:
-        """Everything, from boot to end."""
+        """Play everything, from boot to end."""
         self.bring_up()
         while not self.over:
             self.next_segment()
@@ -228,9 +228,9 @@ def boot_plan(
     latencies: Latencies,
     replica_manager: str = REPLICA_MANAGER,
 ) -> tuple[int, dict[str, int]]:
-    """(start, moments of steps) of a boot whose registration is created at `registered_us`: what
-    comes before is drawn backwards from there; what comes after goes with how long it took since
-    the launch, where that is known."""
+    """(start, times of boot steps) of a boot whose registration is created at `registered_us`. The
+    steps before are drawn backwards from there. The steps after depend on the time since the
+    launch, if that is known."""
     actor = f"broker-{broker}"
     if launched_us is not None:
         latencies.set_boot_time(actor, registered_us - launched_us)
@@ -242,7 +242,8 @@ def boot_plan(
 
 
 def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
-    """The world that the options name, not yet entered; all but virtual time needs a `data_dir`."""
+    """The world for these options, not yet entered. All worlds except virtual time need a
+    `data_dir`."""
     if options.zookeeper == SIMULATED:
         return SimulatedWorld(
             scenario, options.seed, sink, options.choices, options.kernel, options.calibration
@@ -270,7 +271,7 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
     began_s = time.monotonic()
     with ExitStack() as open_:
         if options.zookeeper != SIMULATED and options.data_dir is None:
-            # Only without a folder: a killed process leaves a temporary one behind.
+            # Only without a given folder: a killed process leaves a temporary one behind.
             scratch = open_.enter_context(TemporaryDirectory())
             options = msgspec.structs.replace(options, data_dir=Path(scratch) / "zookeeper")
         world = make_world(scenario, options, sink)
@@ -303,7 +304,8 @@ def play(scenario: Scenario, options: PlayOptions, sink: Sink) -> Outcome:
 
 
 def _tick(world: SimulatedWorld, on_progress: Callable[[int], None]) -> None:
-    """Virtual time: look at the wall clock now and then, and report ten times a second."""
+    """In virtual time: checks the wall clock now and then, to report progress ten times a
+    second."""
     lane = world.kernel.process("progress").lane("progress")
     reported = time.monotonic()
 

@@ -1,6 +1,7 @@
-"""Replay: read how a run was made from its directory, play it again, and compare. Only a run in
-virtual time repeats exactly: there the seed decides every choice. Owns turning a run directory back
-into a play. It must not know how the difference of two traces is shown.
+"""Replays a run: reads its inputs from its directory, plays it again, and compares the traces.
+
+Only a run in virtual time repeats exactly: there the seed decides every choice. Owns turning a run
+directory back into a play. It must not know how the difference of two traces is shown.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SUMMARY = msgspec.json.Decoder(dict[str, object])
 
 
 class ReplayResult(NamedTuple):
-    """A replayed run. `cut_short`: the first run was interrupted; its trace is only a beginning."""
+    """A replayed run. `cut_short`: the original was interrupted, so its trace is incomplete."""
 
     compared: Compared
     directory: Path
@@ -51,7 +52,7 @@ class ReplayResult(NamedTuple):
 
 
 def about_run(directory: Path) -> RunManifest:
-    """How a run was made. Raises UserError."""
+    """The inputs of the run. Raises UserError."""
     file = directory / RUN
     try:
         return decode_untrusted(file.read_bytes(), _MANIFEST)
@@ -62,14 +63,14 @@ def about_run(directory: Path) -> RunManifest:
 
 
 def scenario_of(directory: Path, about: RunManifest) -> LoadedScenario:
-    """The scenario as it was played, options of the command line included. Raises UserError."""
+    """The scenario as it was played, including options of the command line. Raises UserError."""
     file = directory / SCENARIO
     chosen = VersionOptions(about.profile, as_switches(about.guards), about.propagation)
     return loads(read_text(file, str(file)), about.scenario, str(file), about.set, chosen)
 
 
 def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
-    """The play that repeats this run, below `base`. Raises UserError."""
+    """The request that repeats this run, below `base`. Raises UserError."""
     if about.zookeeper != SIMULATED:
         raise UserError(
             f"{directory}: was played live (ZooKeeper {about.zookeeper});"
@@ -86,7 +87,7 @@ def request_of(directory: Path, about: RunManifest, base: Path) -> Request:
 
 
 def other_versions(about: RunManifest) -> dict[str, tuple[str, str]]:
-    """The versions that have changed since the run was made: name to (then, now)."""
+    """Versions that have changed since the run: name to (then, now)."""
     now = versions()
     names = sorted({*about.versions, *now} - {*PLATFORM})
     both = {name: (about.versions.get(name, "none"), now.get(name, "none")) for name in names}
@@ -96,7 +97,7 @@ def other_versions(about: RunManifest) -> dict[str, tuple[str, str]]:
 def play_again(
     directory: Path, request: Request, on_progress: OnProgress | None = None
 ) -> ReplayResult:
-    """Play it, and compare the traces."""
+    """Play the run again, and compare the traces."""
     again = play_run(request, on_progress).directory
     assert again is not None
     compared = compare_traces(directory / TRACE, again / TRACE)
@@ -104,7 +105,7 @@ def play_again(
         summary = decode_untrusted((directory / SUMMARY).read_bytes(), _SUMMARY)
         broken_off = bool(summary.get("interrupted"))
     except (OSError, msgspec.DecodeError):
-        broken_off = True  # Killed: it has no summary.
+        broken_off = True  # killed: there is no summary
     difference = compared.difference
     if broken_off and difference is not None and difference.first is None:
         compared = Compared(compared.events, None)

@@ -2,9 +2,8 @@
 
 Owns `runs/<scenario>/<time>-<seed>/` and the names in it: `scenario.yaml` as read, `run.json`
 (seed, options, versions, the command that repeats it), `trace.ndjson`, `summary.json`,
-`zookeeper/`. The trace is given to the operating system several times a second, so that a killed
-run can be read. A full disk stops the writing, not the world: it is reported when the world can be
-stopped.
+`zookeeper/`. The trace is flushed several times a second, so that a killed run is readable. A full
+disk stops the writing but not the world; it is reported once the world can be stopped.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class RunDirectoryError(Exception):
 
 
 class RunDirectory:
-    """One run's directory, from before its first event to its summary."""
+    """One run's directory, from before its first event until its summary."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -54,7 +53,7 @@ class RunDirectory:
 
     @classmethod
     def create(cls, base: Path, scenario: str, seed: int, now: datetime) -> RunDirectory:
-        """A new directory below `base`; `base/latest` points at it. Raises UserError."""
+        """Create a directory below `base` and let `base/latest` point at it. Raises UserError."""
         path = make_directory(base, scenario, seed, now)
         try:
             _point(base / LATEST, path)
@@ -64,7 +63,7 @@ class RunDirectory:
 
     @property
     def zookeeper(self) -> Path:
-        """Where an embedded server keeps its data."""
+        """The data directory of an embedded server."""
         return self.path / "zookeeper"
 
     def describe(self, text: str, about: Mapping[str, object]) -> None:
@@ -73,11 +72,11 @@ class RunDirectory:
         self._write(RUN, pretty({**about, "versions": versions()}))
 
     def rewrite_scenario(self, text: str) -> None:
-        """What was done by hand is in the scenario too."""
+        """Replace the scenario by one that includes the interactive actions."""
         self._write(SCENARIO, text.encode())
 
     def open_trace(self, header: Header) -> None:
-        """Begin `trace.ndjson`; from now on `self` is a listener for the sink."""
+        """Create `trace.ndjson`; from now on `self` may be a listener of the sink."""
         try:
             self._trace = TraceWriter(self.path / TRACE, header)
             self._trace.flush()
@@ -85,7 +84,7 @@ class RunDirectory:
             raise self._failed(error) from None
 
     def __call__(self, event: AnyEvent) -> None:
-        """Write one event. A full disk is remembered, and nothing more is written."""
+        """Write one event. After an error, which is remembered, nothing more is written."""
         if self.failure is not None or self._trace is None:
             return
         try:
@@ -98,7 +97,7 @@ class RunDirectory:
             self.failure = error
 
     def flush(self) -> None:
-        """Hand what is written to the operating system; RunDirectoryError when it could not."""
+        """Flush to the operating system. Raises RunDirectoryError if writing has failed."""
         if self._trace is not None and self.failure is None:
             try:
                 self._trace.flush()
@@ -108,7 +107,7 @@ class RunDirectory:
             raise self._failed(self.failure)
 
     def close(self) -> None:
-        """End the trace. What could not be written is lost, what was is kept."""
+        """Close the trace, without reporting errors."""
         trace, self._trace = self._trace, None
         try:
             if trace is not None:
@@ -117,7 +116,7 @@ class RunDirectory:
             self.failure = self.failure or error
 
     def summarize(self, summary: Mapping[str, object]) -> None:
-        """Write `summary.json`, as a whole or not at all."""
+        """Write `summary.json` atomically."""
         self._write(SUMMARY, pretty(summary))
 
     def keep_traceback(self, text: str) -> Path | None:
@@ -142,11 +141,11 @@ class RunDirectory:
 
 
 def make_directory(base: Path, name: str, seed: int, now: datetime) -> Path:
-    """`base/name/TIME-SEED`, which nobody else has. Raises UserError."""
+    """Create `base/name/TIME-SEED`, a unique directory. Raises UserError."""
     parent, stamp = base / name, f"{now.astimezone(UTC):%Y%m%dT%H%M%S}-{seed:#x}"
     try:
         parent.mkdir(parents=True, exist_ok=True)
-        # Of two runs in one second the second gets `-2`.
+        # The second of two runs in one second gets the suffix `-2`.
         for path in (parent / (stamp if i == 1 else f"{stamp}-{i}") for i in range(1, 1_000)):
             with suppress(FileExistsError):
                 path.mkdir()
@@ -157,7 +156,7 @@ def make_directory(base: Path, name: str, seed: int, now: datetime) -> Path:
 
 
 def _point(link: Path, target: Path) -> None:
-    """Let `link` point at `target`; at every moment it points somewhere. Raises UserError."""
+    """Let `link` point at `target` atomically. Raises UserError."""
     if link.is_dir() and not link.is_symlink():
         raise UserError(
             f"{link} is a directory where a link to the newest run belongs: move it away"
@@ -173,7 +172,7 @@ def _named(base: Path, error: OSError) -> str:
 
 
 def pretty(value: Mapping[str, object]) -> bytes:
-    """As the JSON files of a run directory are written."""
+    """The format of the JSON files in a run directory."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
 
 
@@ -199,10 +198,10 @@ def _digest_of_the_code() -> str:
 
 
 def find_run(text: str, base: Path = RUNS) -> Path:
-    """What RUN on a command line means: a run directory (or its trace), or below `base` `latest`, a
-    scenario's name (its newest run), `SCENARIO/RUN`. Raises UserError."""
+    """Resolve RUN of a command line: a run directory (or its trace), or below `base` `latest`, a
+    scenario's name (its newest run), or `SCENARIO/RUN`. Raises UserError."""
     run = _find_run(text, base)
-    if not (run / SUMMARY).exists():  # killed, or not over yet
+    if not (run / SUMMARY).exists():  # killed, or still running
         from emulator.worlds.processes.trace_files import recover_killed_run
 
         recover_killed_run(run, run / TRACE)
@@ -232,13 +231,13 @@ def _find_run(text: str, base: Path) -> Path:
 
 
 def _age(run: Path) -> tuple[str, int]:
-    """Runs in order: by the second in their names, then by when they were begun."""
+    """The sort key of runs: the time in the name, then the number of the suffix."""
     begun = run / (RUN if (run / RUN).exists() else TRACE)
     return run.name.partition("-")[0], begun.stat().st_mtime_ns
 
 
 def _known(wrong: str, base: Path) -> str:
-    """Suggestions: the runs that exist."""
+    """Suggestions: the existing runs."""
     names = sorted({trace.parent.parent.name for trace in base.glob(f"*/*/{TRACE}")})
     if not names:
         return f"{base}/ has no runs: isr run SCENARIO makes one"

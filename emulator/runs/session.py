@@ -1,10 +1,10 @@
-"""One judged play: a world, its trace, and the listeners of the trace.
+"""A judged play: a world, its trace, and the trace's listeners.
 
-Every command that plays anything goes through here. `RunListeners` is the trace with its judges;
-`WrittenRun` also keeps it in a run directory; `Session` is a world with listeners, which a test, a
-search or a user at a prompt drives step by step. `play_run` and `play_in_memory` play a scenario
-from boot to end. The order matters: the directory exists before the first event, the judges hear
-each event before it is written, and the summary is written last.
+All commands play through this module. `RunListeners` is the trace with its judges; `WrittenRun`
+also writes a run directory; `Session` is a world with listeners, which a test, a search or an
+interactive user controls step by step. `play_run` and `play_in_memory` play a scenario from boot to
+end. The order matters: the directory exists before the first event, the judges receive each event
+before it is written, and the summary is written last.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 
 PROGRESS_EVERY_S = 0.1
 EVENTS_KEPT_MAX = 100_000
-"""A run in virtual time that is written and has more events keeps none of them in memory: these
-are some 30 MB, and a run of hours has hundreds of times as many."""
+"""A written run in virtual time with more events keeps none of them in memory: these take about 30
+MB, and a run of hours has hundreds of times as many."""
 
 OnProgress = Callable[[Progress], None]
 Listening = Literal["everything", "invariants", "nothing"]
-"""Who listens: state, invariants and expectations; the invariants alone; or nobody."""
+"""The listeners: state, invariants and expectations; only invariants; or none."""
 
 
 class DatasetWriter(Protocol):
@@ -59,10 +59,10 @@ class DatasetWriter(Protocol):
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """What to play. `sets`: settings of the command line, which the scenario has already.
-    `repeat`: the command that plays it again. `base`: run directories are made below it.
-    `dataset`: makes a writer for the run in this directory. `read_kafka`: reads the logs of hosts
-    that are real Kafka."""
+    """What to play. `sets`: settings of the command line, already applied to the scenario.
+    `repeat`: the command that plays it again. `base`: the parent of run directories. `dataset`:
+    makes a writer for the run in this directory. `read_kafka`: reads the logs of real Kafka
+    hosts."""
 
     scenario: LoadedScenario
     seed: int
@@ -77,8 +77,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Played(msgspec.Struct, frozen=True):
-    """A run that is over. `directory`: where it is kept (None: in memory only). `lacking`: what had
-    not come about by the end, where liveness was judged."""
+    """A finished run. `directory`: its run directory (None: in memory only). `lacking`: what was
+    still missing at the end, if liveness was judged."""
 
     events: Sequence[AnyEvent]
     summary: Summary
@@ -91,8 +91,8 @@ class Played(msgspec.Struct, frozen=True):
 
 
 class RunListeners:
-    """A run's trace and its judges. With `liveness`, the invariants also judge what must have
-    happened by the end; a summary never contains those.
+    """A run's trace and its judges. With `liveness`, the liveness invariants are judged too; a
+    summary never contains those.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class RunListeners:
     ) -> None:
         self.sink = Sink(kept_max)
         settings = {**scenario.running().values, **scenario.settings}
-        # Who keeps all events in memory keeps what follows from them, too.
+        # If all events stay in memory, so do the histories of levels.
         levels = kept_max is None or any(
             checks()[one.check].reads_levels for one in scenario.expectations
         )
@@ -114,7 +114,8 @@ class RunListeners:
         self.judge = Judge(scenario.expectations, self.state)
         shared = self.state if hearing == "everything" else None
         self.monitor = Monitor(shared, liveness=liveness)
-        # The monitor reads the state, and the judge both: each hears an event after what it reads.
+        # The monitor reads the state, and the judge reads both: each must receive an event after
+        # those it reads.
         if hearing == "everything":
             self.sink.listen(self.state)
         if hearing != "nothing":
@@ -124,11 +125,11 @@ class RunListeners:
 
     @property
     def events(self) -> Sequence[AnyEvent]:
-        """All that happened so far."""
+        """All events so far."""
         return self.sink.events
 
     def broken(self, *, at_end: bool = False) -> tuple[Broken, ...]:
-        """Invariants broken so far; `at_end`: also what has not happened by the end."""
+        """Invariants violated so far; `at_end`: including liveness."""
         violations = self.monitor.at_end() if at_end else self.monitor.violations
         return tuple(explain(violation, self.events) for violation in violations)
 
@@ -158,13 +159,13 @@ class RunListeners:
 
 
 class WrittenRun(RunListeners):
-    """The listeners of a run that is kept: in a directory, and in a data set if asked for. Use as a
+    """The listeners of a run that is written to a directory and optionally to a data set. Use as a
     context manager, which closes the trace however the run ends."""
 
     def __init__(
         self, request: Request, on_progress: OnProgress | None = None, *, liveness: bool = False
     ) -> None:
-        # A live cluster's world reads the events that it has emitted.
+        # A live cluster's world reads its own events.
         kept_max = EVENTS_KEPT_MAX if request.zookeeper == SIMULATED else None
         super().__init__(request.scenario, liveness=liveness, kept_max=kept_max)
         self.request = request
@@ -177,7 +178,7 @@ class WrittenRun(RunListeners):
 
     @property
     def events(self) -> Sequence[AnyEvent]:
-        """All that happened and was handed to the operating system; of a long run, in the file."""
+        """All flushed events; those of a long run are read from the file."""
         if self.sink.has_all:
             return self.sink.events
         return EventsOnDisk(self.directory.path / TRACE, self.sink.next_seq)
@@ -199,7 +200,7 @@ class WrittenRun(RunListeners):
         self.directory.close()
 
     def on_progress(self, now_us: int) -> None:
-        """Write all events so far, so that they survive if this process is killed."""
+        """Flush all events so far, so that they survive if this process is killed."""
         now_s = time.monotonic()
         if now_s - self._progress_s < PROGRESS_EVERY_S:
             return
@@ -211,7 +212,7 @@ class WrittenRun(RunListeners):
             self._on_progress(Progress.of(self.state, now_us))
 
     def finish(self, outcome: Outcome) -> Played:
-        """Judge, and write the summary."""
+        """Judge the run, and write the summary."""
         self.directory.flush()
         played = self.played(self.request, outcome, self.directory.path)
         self.directory.summarize(as_json(played.summary))
@@ -220,7 +221,7 @@ class WrittenRun(RunListeners):
         return played
 
     def fail(self) -> PlayFailed:
-        """Within an except block: a failed play has no summary, but what happened is kept."""
+        """Called in an except block: a failed play has no summary, but its trace is kept."""
         if self._dataset is not None:
             self._dataset.flush()
         return PlayFailed(self.directory.keep_traceback(traceback.format_exc()))
@@ -235,7 +236,7 @@ class PlayFailed(Exception):
 
 
 Attach = Callable[[RunListeners], object]
-"""Adds listeners of the caller's own, before the play begins."""
+"""Adds further listeners before the play begins."""
 
 
 def play_run(
@@ -246,8 +247,8 @@ def play_run(
     liveness: bool = False,
     on_up: OnUp | None = None,
 ) -> Played:
-    """Play it and keep it in a run directory. Exceptions of the play come as PlayFailed, with what
-    was recorded kept; an interrupted run has a summary that says so."""
+    """Play and write a run directory. Exceptions are raised as PlayFailed, after the trace was
+    kept. An interrupted run has a summary that says so."""
     with WrittenRun(request, on_progress, liveness=liveness) as written:
         if attach is not None:
             attach(written)
@@ -273,8 +274,8 @@ def play_in_memory(
     attach: Attach | None = None,
     liveness: bool = False,
 ) -> Played:
-    """Play it and write nothing. `on_progress` gets microseconds. Raises what the play raises, and
-    KeyboardInterrupt where it was interrupted."""
+    """Play without writing anything. `on_progress` gets microseconds. Raises what the play raises,
+    and KeyboardInterrupt if it was interrupted."""
     listeners = RunListeners(request.scenario, liveness=liveness)
     if attach is not None:
         attach(listeners)
@@ -307,8 +308,8 @@ def _options(
 
 
 class Session:
-    """A world with its listeners, driven step by step: `run.bring_up()` boots the cluster. Use as a
-    context manager, or call `close`."""
+    """A world with its listeners, controlled step by step: `run.bring_up()` boots the cluster. Use
+    as a context manager, or call `close`."""
 
     def __init__(
         self,
@@ -327,12 +328,12 @@ class Session:
 
     @property
     def events(self) -> list[AnyEvent]:
-        """All that happened so far."""
+        """All events so far."""
         return self.listeners.sink.events
 
     @property
     def now_us(self) -> int:
-        """Since the cluster was up."""
+        """Microseconds since the cluster was up."""
         return self.kernel.now - self.run.up_us
 
     def close(self) -> None:

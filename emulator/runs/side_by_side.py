@@ -1,9 +1,8 @@
-"""Both sides of a comparison, seed after seed: the same seeds and the same faults for each.
+"""Plays both sides of a comparison with the same seeds and faults.
 
-Owns the order, the processes (in virtual time each play has its own; live plays come one after the
-other, since they would make each other late), and which plays are kept: each side's first has a run
-directory, so that it can be looked at. A caller that keeps plays elsewhere gets every one. It must
-not know what is measured.
+Owns the order, the processes (in virtual time each play has its own; live plays run one after the
+other, because they would delay each other), and which plays are kept: each side's first one has a
+run directory. `keep` lets a caller store every play elsewhere. It must not know what is measured.
 """
 
 from __future__ import annotations
@@ -28,17 +27,18 @@ from emulator.runs.session import (
 from emulator.trace.state import TraceState
 
 NAME_MAX = 150
-"""A folder's name may have 255 bytes."""
+"""A file name is limited to 255 bytes."""
 
 OnPlay = Callable[[int, int], None]
-"""Called with the side whose live play goes on, and the microseconds that it has come to."""
+"""Called with the side of the running live play, and its time in microseconds."""
 
 Keep = Callable[[Variant, Request, Played], None]
-"""Called with each play that is over, in the process that played it."""
+"""Called with each finished play, in the process that played it."""
 
 
 class Plays(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be played. `base`: below it the first plays are kept; `keep` gets every play."""
+    """The plays to make. `base`: the parent of the first plays' directories; `keep` receives every
+    play."""
 
     sides: tuple[Variant, Variant]
     seeds: Sequence[int]
@@ -49,7 +49,7 @@ class Plays(msgspec.Struct, frozen=True, kw_only=True):
     keep: Keep | None = None
 
     def request(self, side: int, place: int) -> Request:
-        """One play, kept under a name that says its side and is no scenario's."""
+        """One play, under a name that contains its side and differs from any scenario's."""
         variant, seed = self.sides[side], self.seeds[place]
         name = f"{variant.scenario.name}-compare-{variant.name.replace('/', '_')}"
         return Request(
@@ -64,7 +64,7 @@ class Plays(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PlayOfSide(NamedTuple):
-    """One play that is over; `directory`: where it is kept."""
+    """One finished play; `directory`: its run directory."""
 
     side: int
     measured: Measured
@@ -73,13 +73,13 @@ class PlayOfSide(NamedTuple):
 
 
 def play_sides(plays: Plays, on_play: OnPlay) -> Iterator[PlayOfSide]:
-    """Every seed of both sides, as they come."""
+    """Play every seed of both sides, and yield the results as they finish."""
     todo = [(side, place) for place in range(len(plays.seeds)) for side in range(2)]
     if plays.zookeeper != SIMULATED:
         for side, place in todo:
             yield _play(plays, side, place, on_play)
         return
-    # A child's progress is not shown: the parent counts finished plays.
+    # Children report no progress: the parent counts finished plays.
     for _, played in in_children(
         todo, lambda one: _play(plays, *one, lambda _side, _now_us: None), plays.jobs
     ):

@@ -1,8 +1,7 @@
-"""A run in numbers: the progress line while it goes on, `summary.json` at its end, Kafka's metrics.
+"""A run's figures: the progress line, `summary.json`, and Kafka's metrics.
 
-Owns the names under which figures are given (documented in `docs/summary.md`) and their units. All
-of them come from `trace.state`, which reads the trace; nothing is counted here, and nothing
-is known of the world that made the trace.
+Owns the figures' names (documented in `docs/summary.md`) and units. All of them come from
+`trace.state`; nothing is counted here, and the world that made the trace is unknown.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _CONTROLLER = "kafka.controller:type=KafkaController,name="
 
 
 class Spread(msgspec.Struct, frozen=True):
-    """Minimum, median and maximum of some times in milliseconds; all None when there are none."""
+    """Minimum, median and maximum of times in milliseconds; None if there are none."""
 
     min: float | None = None
     p50: float | None = None
@@ -31,8 +30,7 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Quantiles(msgspec.Struct, frozen=True):
-    """Of some times in milliseconds; all None when there are none. `p95`: the least of them that 95
-    of 100 do not exceed."""
+    """Percentiles of times in milliseconds; None if there are none."""
 
     count: int
     p50: float | None = None
@@ -68,8 +66,8 @@ class RunFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """The content of `summary.json`. Times in milliseconds. What the trace does not tell (None) is
-    left out of the JSON."""
+    """The content of `summary.json`. Times in milliseconds. Figures that the trace does not contain
+    (None) are left out of the JSON."""
 
     scenario: str
     seed: int
@@ -120,7 +118,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
 def summarize(
     run: RunFacts, state: TraceState, findings: list[tuple[Expectation, Finding]]
 ) -> Summary:
-    """All figures of a run that is over."""
+    """All figures of a finished run."""
     counts, records, end_us = state.counts, state.records, state.clock.now_us
     changes, written_us = counts.isr_changes, state.propagation.written_us
     return Summary(
@@ -132,7 +130,7 @@ def summarize(
         settings=run.settings,
         verdict=VERDICTS[_verdict(run, findings)],
         interrupted=run.interrupted,
-        # What an interrupted run would still have shown is unknown.
+        # The expectations of an interrupted run are unknown, because it might have met them later.
         expectations=[
             Judged(expectation.text, None if run.interrupted else finding.held, finding.seen)
             for expectation, finding in findings
@@ -179,8 +177,8 @@ def summarize(
 
 
 def _verdict(run: RunFacts, findings: list[tuple[Expectation, Finding]]) -> bool | None:
-    """A broken invariant is a fact, and an error of the emulator unless it is a known hazard of
-    this version. Otherwise a run that was interrupted, or whose kernel was late, proves nothing.
+    """A violated invariant is a failure of the emulator, unless it is a known hazard of this
+    version. Otherwise a run that was interrupted, or whose kernel was late, proves nothing.
     """
     if any(not one.hazard for one in run.violations):
         return False
@@ -190,7 +188,7 @@ def _verdict(run: RunFacts, findings: list[tuple[Expectation, Finding]]) -> bool
 
 
 def spread(times_us: list[int]) -> Spread:
-    """The middle one of an even number is the lower."""
+    """The median of an even number of values is the lower one."""
     if not times_us:
         return Spread()
     ordered = sorted(times_us)
@@ -198,7 +196,7 @@ def spread(times_us: list[int]) -> Spread:
 
 
 def quantiles(times_us: list[int]) -> Quantiles:
-    """Each is one of the times (nearest rank): nothing is made up between two of them."""
+    """Percentiles by nearest rank, without interpolation."""
     if not times_us:
         return Quantiles(0)
     ordered = sorted(times_us)
@@ -247,8 +245,8 @@ def _ms(us: int) -> float:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """The figures of the progress line, with the same meaning as in the summary. Brokers in their
-    own processes report nothing before the end: then only the time is known.
+    """The figures of the progress line, defined as in the summary. Brokers in separate processes
+    report nothing before the end; then only the time is known.
     """
 
     at_us: int
@@ -260,7 +258,7 @@ class Progress(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, state: TraceState, now_us: int = 0) -> Progress:
-        """The figures at this moment, `now_us` by the world's clock."""
+        """The current figures; `now_us` is the world's time."""
         if not state.clock.now_us:
             return cls(now_us, 0, 0, 0, 0, is_known=False)
         return cls(

@@ -1,1 +1,1 @@
-"""What is asked: files, actions (faults, commands, clients), expectations."""
+"""Scenarios: their files, actions (faults, commands, clients) and expectations."""

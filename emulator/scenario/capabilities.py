@@ -1,8 +1,8 @@
-"""What the parts of a cluster can be given: asked of every action before anything starts.
+"""Which actions each part of a cluster supports; checked for every action before anything starts.
 
-Each part (a kind of host, ZooKeeper, clients) declares it in a class of the same methods as its
-port in `scenario.actions.base`: a method that is there is supported, all others are not, and one
-that looks at its parameters may refuse them. Here is the one place that asks; it knows no target.
+Each part (a kind of host, ZooKeeper, clients) declares its capabilities in a class with the method
+names of its port in `scenario.actions.base`. A method that exists is supported, and may refuse some
+parameters; all others are not. This module makes the check and knows no target.
 """
 
 from __future__ import annotations
@@ -19,35 +19,35 @@ from emulator.scenario.units import show_us
 
 
 class Unsupported(Exception):
-    """Why a part of a cluster cannot be given an action."""
+    """Why a part of a cluster does not support an action."""
 
 
 class Capabilities:
-    """Of one part. Heirs name what it supports."""
+    """The capabilities of one part. Subclasses define what it supports."""
 
     subject = "this target"
 
     def supported(self, *_: object, **__: object) -> None:
-        """It can be done, whatever its parameters."""
+        """Accept any parameters."""
 
     def __getattr__(self, name: str) -> Any:
         raise Unsupported(f"{name.replace('_', ' ')} is not supported for {self.subject}")
 
 
 class HostCapabilities(Capabilities):
-    """Of a kind of broker host: its process, and what can be done to its links with others."""
+    """The capabilities of a kind of broker host: its process and its links."""
 
     is_running = False
     links = Capabilities()
 
     def start_again(self, registered_ms: int | None) -> None:
-        """It can be started again; at a moment that is given only in the emulator's own time."""
+        """A restart is supported; a registration time only where the emulator controls time."""
         if registered_ms is not None:
             raise Unsupported("nobody can say when a process registers")
 
 
 class _Links:
-    """A link is between two: both must support what is done to it."""
+    """Both ends of a link must support an action on it."""
 
     def __init__(self, hosts: Mapping[int, HostCapabilities]) -> None:
         self._hosts = hosts
@@ -65,8 +65,8 @@ _OF_ONE_BROKER = ("limit_bandwidth", "unplug", "plug_in")
 
 
 class ClusterCapabilities:
-    """A cluster that does nothing (`scenario.actions.base.World`): an action that is applied to it
-    raises Unsupported where a part cannot be given it."""
+    """A cluster without effects (`scenario.actions.base.World`): applying an action to it raises
+    Unsupported if a part does not support the action."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ClusterCapabilities:
         clients: Capabilities,
         places: Capabilities | None = None,
     ) -> None:
-        """`places`: where something can be held; None: nowhere."""
+        """`places`: the supported hold points; None: none."""
         self.hosts, self.zookeeper, self.clients = hosts, zookeeper, clients
         self.links = _Links(hosts)
         self._places = places or _NO_PLACES
@@ -101,7 +101,7 @@ class ClusterCapabilities:
         self._places.release(place)
 
     def refusal(self, action: Action) -> str:
-        """Why it cannot be given; empty: it can."""
+        """Why the action is not supported; empty if it is."""
         try:
             action.apply(self)
         except Unsupported as why:
@@ -117,7 +117,7 @@ _NO_PLACES = _NoPlaces()
 
 
 def check_steps(scenario: Scenario, capabilities: ClusterCapabilities, to: str) -> None:
-    """Raises UserError for the first action that `to` cannot be given."""
+    """Raises UserError for the first action that the target `to` does not support."""
     for step in scenario.steps:
         if why := capabilities.refusal(step.action):
             raise UserError(

@@ -1,7 +1,7 @@
-"""The part of a scenario that says which brokers there are, how they are set, and their topics.
+"""The sections of a scenario that define the brokers, their settings and the topics.
 
-Owns `cluster` and `topics`: boot order, settings, ZooKeeper's own, assignments. Topics become the
-first steps of the time line. It must not know what is done to the cluster afterwards.
+Owns `cluster` and `topics`: boot order, settings, ZooKeeper's settings, assignments. Topics become
+the first steps of the time line. Knows nothing about later actions.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SERVERS, SERVERS_MAX = "servers", 7
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who is there when the run begins, and which topics (with their number of partitions)."""
+    """The brokers at the start of the run, and the topics with their number of partitions."""
 
     boots: tuple[Boot, ...]
     settings: Settings
@@ -49,14 +49,14 @@ class Cluster:
         return tuple(sorted(boot.broker for boot in self.boots))
 
     def check_broker(self, item: Item, broker: int) -> int:
-        """The id of a broker that there is."""
+        """Check that the broker exists; return its id."""
         if broker not in self.brokers:
             known = ", ".join(map(str, self.brokers))
             item.fail(f"there is no broker {broker}; the cluster has {known}")
         return broker
 
     def check_version(self, item: Item, start: Mapping[str, object]) -> None:
-        """The version that a broker is started with can be run."""
+        """Check that the version of a broker's start can be run."""
         broker = start.get("broker", 0)
         assert isinstance(broker, int)
         own = self.broker_profiles.get(broker, self.version.profile)
@@ -71,20 +71,20 @@ class Cluster:
             item.fail(str(error))
 
     def check_directory(self, item: Item, broker: int, directory: int) -> None:
-        """The number of a log directory that the broker has."""
+        """Check that the broker has this log directory."""
         settings = {**self.settings, **self.broker_settings.get(broker, {})}
         count = len(settings.get("log.dirs", "").split(","))
         if directory >= count:
             item.fail(f"broker {broker} has no log directory {directory}; log.dirs names {count}")
 
     def check_topic(self, item: Item, topic: str) -> str:
-        """The name of a topic that there is."""
+        """Check that the topic exists; return its name."""
         if topic not in self.topics:
             item.fail(f"there is no topic {topic}; {instead_of(topic, self.topics)}")
         return topic
 
     def check_partition(self, item: Item, topic: str, partition: int) -> int:
-        """The number of a partition that the topic has."""
+        """Check that the topic has this partition; return its number."""
         count = self.topics[self.check_topic(item, topic)]
         if partition >= count:
             item.fail(f"{topic} has no partition {partition}; it has 0 to {count - 1}")
@@ -94,7 +94,8 @@ class Cluster:
 def read_cluster(
     document: Item, item: Item | None, version: Version, overrides: Settings
 ) -> Cluster:
-    """The section `cluster`; `given` are the settings of the command line, which win."""
+    """The section `cluster`; `given` are the settings of the command line, which take
+    precedence."""
     keys = item.mapping(_CLUSTER_KEYS) if item else {}
     config = keys.get("config")
     settings = {**broker_settings(config), **overrides}
@@ -108,7 +109,7 @@ def read_cluster(
         version=version,
         storage=_storage(keys.get("storage")),
     )
-    # `broker_profile: {3: "2.4"}`: who runs another version than the cluster's.
+    # `broker_profile: {3: "2.4"}`: brokers with another version than the cluster's.
     profiles = keys["broker_profile"].mapping() if "broker_profile" in keys else {}
     for key, value in profiles.items():
         broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
@@ -145,7 +146,7 @@ def _storage(item: Item | None) -> Storage:
 
 
 def _boots(brokers: Item | None, first: Item | None) -> tuple[Boot, ...]:
-    """Boot order: `first` (it becomes controller), then the others by id."""
+    """The boot order: `first` (it becomes controller), then the others by id."""
     ids = list(range(1, 4)) if brokers is None else _ids(brokers)
     if first is not None:
         leader = first.whole(least=0)
@@ -189,7 +190,7 @@ def _zookeeper(item: Item | None) -> ZooKeeperSettings:
 
 
 def read_topics(item: Item | None, cluster: Cluster) -> list[Step]:
-    """The section `topics`: created when the cluster is up, and entered in `cluster`."""
+    """The section `topics`: topics to create when the cluster is up. Adds them to `cluster`."""
     steps = []
     for name, value in (item.mapping() if item else {}).items():
         if not _TOPIC.fullmatch(name) or name in (".", ".."):
@@ -211,7 +212,8 @@ def _create(
     replication: Item | None,
     cluster: Cluster,
 ) -> CreateTopic:
-    """With the replicas listed, or with counts: then the controller's broker assigns them."""
+    """Use the listed replicas, or numbers of partitions and replicas, which the controller's
+    broker assigns."""
     if partitions.is_list:
         if replication is not None:
             replication.fail("partitions already lists the replicas")
@@ -226,7 +228,7 @@ def _create(
 
 
 def read_assignment(item: Item, cluster: Cluster) -> tuple[tuple[int, ...], ...]:
-    """Lists of replicas, one per partition, each of different brokers that there are."""
+    """Lists of replicas, one per partition, each of different existing brokers."""
     assignment = []
     for one in item.items():
         replicas = tuple(cluster.check_broker(replica, replica.whole()) for replica in one.items())

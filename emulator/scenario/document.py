@@ -1,8 +1,8 @@
-"""A YAML file in which every value knows its line and its key, so that a mistake can be pointed at.
+"""A YAML file whose values know their line and key, for error messages.
 
-Owns reading YAML: syntax, duplicate keys, types of single values. Values are read from their text
-as written (`acks: 1` is the text `1` where text is expected, `true` is what Kafka gets). Knows
-nothing of scenarios.
+Owns reading YAML: syntax, duplicate keys, types of single values. Values are read from their source
+text (where text is expected, `acks: 1` is `1`; Kafka receives `true`). Knows nothing about
+scenarios.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.Scala
 
 
 class Item:
-    """One value in the file: its node, and the key that leads to it (`faults[0].pause.broker`)."""
+    """One value in the file: its node and its key (`faults[0].pause.broker`)."""
 
     __slots__ = ("file", "key", "line", "node")
 
@@ -32,7 +32,7 @@ class Item:
         self.line: int = line or node.start_mark.line + 1
 
     def fail(self, problem: str) -> NoReturn:
-        """There is something wrong with this value."""
+        """Raises ScenarioError for this value."""
         raise ScenarioError(self.file, self.line, self.key, problem)
 
     @property
@@ -52,7 +52,8 @@ class Item:
         return self.is_scalar and str(self.node.tag) == _NULL
 
     def mapping(self, allowed: Collection[str] | None = None) -> dict[str, Item]:
-        """Keys to values; each key once, and (where `allowed` is given) one of those."""
+        """The mapping's values by key. Keys must be unique and, if `allowed` is given, among
+        those."""
         if not isinstance(self.node, yaml.MappingNode):
             self.fail(f"expected a mapping, not {self._kind()}")
         items: dict[str, Item] = {}
@@ -77,13 +78,13 @@ class Item:
         return [Item(self.file, node, f"{self.key}[{i}]") for i, node in enumerate(nodes)]
 
     def text(self) -> str:
-        """A single value, as it is written."""
+        """A single value as text."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             self.fail(f"expected a single value, not {self._kind()}")
         return str(self.node.value)
 
     def whole(self, least: int = 0) -> int:
-        """A whole number, not below `least`."""
+        """A whole number of at least `least`."""
         text = self.text().replace("_", "")
         if not re.fullmatch(r"-?\d{1,18}", text):
             self.fail(f"expected a whole number, not {self.text()!r}")
@@ -138,7 +139,7 @@ def read_document(file: str, text: str) -> Item:
 
 
 def read_text(path: Path, file: str) -> str:
-    """The file's text; a UserError when it cannot be read."""
+    """The file's text. Raises UserError if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -148,8 +149,8 @@ def read_text(path: Path, file: str) -> str:
 
 
 def check_structure(file: str, text: str) -> None:
-    """Refuse, before anything is made of it, what is nested without end; aliases, of which a few
-    lines can stand for more than any memory holds; and tags, which name what a text cannot be."""
+    """Refuses, before anything is constructed: excessive nesting; aliases, which let a few lines
+    expand beyond memory; and tags, which construct objects."""
     depth = 0
     for event in yaml.parse(text, Loader=yaml.SafeLoader):
         line = event.start_mark.line + 1 if event.start_mark else 1

@@ -1,7 +1,7 @@
-"""A user's mistakes: an exception with one clear line, which ends the command with exit code 64.
+"""A user's mistakes: exceptions with a one-line message, which end the command with exit code 64.
 
-The message is complete: which file, line and key (or which option), what is wrong there, and what
-is allowed. No traceback is printed.
+The message says which file, line and key (or option) is wrong, why, and what is allowed. No
+traceback is printed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from difflib import get_close_matches
 
 
 class UserError(Exception):
-    """What the user asked for cannot be; the message is one line."""
+    """An invalid request by the user; the message is one line."""
 
 
 class ScenarioError(UserError):
@@ -24,7 +24,7 @@ class ScenarioError(UserError):
 
 
 def instead_of(wrong: str, allowed: Iterable[str]) -> str:
-    """What to say after an unknown name: the nearest one, or (when they are few) all of them."""
+    """Suggestions for an unknown name: the nearest one, or all of them if there are few."""
     names = sorted(allowed)
     near = get_close_matches(wrong, names, n=1)
     if near:

@@ -1,9 +1,8 @@
-"""From a YAML file to a scenario: reads every section, refuses what cannot be, with file, line and
-key.
+"""Loads a scenario from YAML; errors name file, line and key.
 
-Owns the sections and their order; each is read where it belongs (`cluster`, `timeline`,
-`expectations`). `docs/scenarios.md` describes the format. The hazards' catalogue reads the
-section `hazard`. Nothing here knows a world.
+Owns the sections and their order; the modules `cluster`, `timeline` and `expectations` read them.
+`docs/scenarios.md` describes the format. The section `hazard` is for the hazards' catalogue.
+Nothing here knows a world.
 """
 
 from __future__ import annotations
@@ -42,10 +41,10 @@ _SECTIONS = (
 
 
 class LoadedScenario(Scenario, frozen=True):
-    """A scenario from a file: with it, what only its judge needs.
+    """A scenario from a file, with the data that only its judgement needs.
 
-    `text` is the file as read; `kernel_late_ms` how late the kernel of a live run may be (on the
-    wall clock) for its verdict to count.
+    `text` is the file's content; `kernel_late_ms` is the maximum scheduling delay (wall clock) of a
+    live run whose verdict counts.
     """
 
     text: str = ""
@@ -55,8 +54,8 @@ class LoadedScenario(Scenario, frozen=True):
 def load(
     path: Path, sets: Iterable[str] = (), chosen: VersionOptions = AS_WRITTEN
 ) -> LoadedScenario:
-    """Read a scenario file, with `KEY=VALUE` settings and a version that win over the file's.
-    UserError says what is wrong with it."""
+    """Load a scenario file, with `KEY=VALUE` settings and a version that override the file's.
+    Raises UserError for an invalid file."""
     file = str(path)
     return loads(read_text(path, file), path.name.partition(".")[0], file, sets, chosen)
 
@@ -68,7 +67,7 @@ def loads(
     sets: Iterable[str] = (),
     chosen: VersionOptions = AS_WRITTEN,
 ) -> LoadedScenario:
-    """The same from text; `file` is what errors call it."""
+    """Like `load`, from text; `file` is its name in error messages."""
     document = read_document(file or name, text)
     sections = document.mapping(_SECTIONS)
     if "run" not in sections:
@@ -94,7 +93,7 @@ def loads(
         storage=cluster.storage,
         boots=cluster.boots,
         settings=cluster.settings,
-        # A setting of the command line holds for every broker.
+        # A setting on the command line applies to every broker.
         broker_settings={
             broker: {key: value for key, value in settings.items() if key not in command_line}
             for broker, settings in cluster.broker_settings.items()
@@ -115,7 +114,7 @@ def loads(
 
 
 def _expectation(item: Item, cluster: Cluster) -> Expectation:
-    """A sentence; `notifications: 2` is a mapping to YAML and a sentence to us."""
+    """A sentence. YAML parses `notifications: 2` as a mapping, so that is accepted too."""
     if item.is_scalar:
         text = item.text()
     else:
@@ -134,7 +133,7 @@ def _expectation(item: Item, cluster: Cluster) -> Expectation:
 
 
 def _check_mentioned(item: Item, kind: str, value: object, cluster: Cluster) -> None:
-    """Brokers, topics and partitions that an expectation names are there."""
+    """Check that the brokers, topics and partitions in an expectation exist."""
     match kind, value:
         case "broker", int():
             cluster.check_broker(item, value)

@@ -1,9 +1,9 @@
-"""An action from YAML: any of the registry, by the names and types of its fields.
+"""Reads an action from YAML, by the names and types of its fields.
 
-Owns the conversion, and what follows from a field's *name* alone, whatever the action: `broker`,
-`peer`, `replicas`, `assignment` name brokers that there are (a peer may be `zookeeper`), `topic`
-and `partitions` what was created, `acks` Kafka's three, `config` settings. A new action needs
-nothing here as long as it uses these names for these things.
+Owns the conversion and the checks that follow from a field's *name* in any action: `broker`,
+`peer`, `replicas` and `assignment` are existing brokers (a peer may be `zookeeper`), `topic` and
+`partitions` exist, `acks` is one of Kafka's three, `config` holds settings. A new action that
+follows these names needs no change here.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ _ACKS_MAX = 1000  # librdkafka's
 def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
     """The action `name` of a time line entry.
 
-    Its value is a mapping of parameters, or (a single value) the first parameter; parameters may
-    also stand beside it: `{produce: orders, rate: 20}`.
+    Its value is a mapping of parameters, or a single value: the first parameter. Further parameters
+    may also be beside it: `{produce: orders, rate: 20}`.
     """
     kind, value = actions()[name], keys[name]
     fields = {f.name: f for f in msgspec.structs.fields(kind)}
@@ -54,7 +54,7 @@ def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
     hints = get_type_hints(kind)
     parameters = {key: _convert(item, hints[key]) for key, item in written.items()}
     if "partitions" in fields and fields["partitions"].required:
-        # Who names a topic and no partitions means all of them.
+        # A topic without partitions means all of its partitions.
         count = cluster.topics.get(str(parameters.get("topic", "")), 0)
         parameters.setdefault("partitions", tuple(range(count)))
     missing = [key for key, field in fields.items() if field.required and key not in parameters]
@@ -73,7 +73,7 @@ def read_action(name: str, keys: dict[str, Item], cluster: Cluster) -> Action:
 
 
 def _problem(action: Action, cluster: Cluster) -> str | None:
-    """Why its parameters, or the cluster, do not go with it."""
+    """Why its parameters are invalid, by themselves or for this cluster."""
     if action.needs_files and cluster.storage != "files":
         return f"{action.name} needs logs in files: add storage: files to cluster"
     return action.wrong()
@@ -120,7 +120,7 @@ def _topic_partition(item: Item) -> tuple[str, int]:
 
 
 def _first_of(item: Item, kinds: tuple[object, ...]) -> object:
-    """The first of the types that the value has; numbers before text."""
+    """The first type that matches the value; numbers are tried before text."""
     if item.is_null and NoneType in kinds:
         return None
     trouble: ScenarioError | None = None
@@ -138,7 +138,7 @@ def _first_of(item: Item, kinds: tuple[object, ...]) -> object:
 def _check(
     item: Item, key: str, kind: type[Action], parameters: dict[str, object], cluster: Cluster
 ) -> object:
-    """The parameter's value, as the action has it."""
+    """Check and convert one parameter."""
     value = parameters[key]
     if key == "config":
         return (
@@ -163,7 +163,7 @@ def _check(
 
 
 def _check_known(item: Item, key: str, parameters: dict[str, object], cluster: Cluster) -> None:
-    """Versions, topics, directories, servers: what is named is there."""
+    """Check that versions, topics, directories and servers exist."""
     value = parameters[key]
     if key in ("profile", "propagation"):
         cluster.check_version(item, parameters)
@@ -195,7 +195,7 @@ def _check_broker(item: Item, value: object, cluster: Cluster) -> None:
 
 
 def _acks(item: Item, value: str) -> str:
-    """A number of replicas was possible in 0.8, and is refused by later brokers."""
+    """0.8 accepted a number of replicas; later brokers refuse it."""
     if value.isdecimal() and 1 < int(value) <= _ACKS_MAX:
         return str(int(value))
     if value not in _ACKS:

@@ -1,8 +1,8 @@
-"""A scenario in memory: what every world plays. Made by `load` from YAML, or by
+"""A scenario in memory, which every world plays. Made by `load` from YAML, or by
 `conformance.actions` from a recording.
 
-Times are microseconds since the cluster is up (all brokers registered and started). Nothing here
-knows a world.
+Times are in microseconds since the cluster was up (all brokers registered and started). Nothing
+here knows a world.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.scenario.actions.base import Action
 
 Storage = Literal["memory", "files"]
-"""Where emulated brokers have their logs: in memory, or in the files of a modelled disk."""
+"""Where emulated brokers keep their logs: in memory, or in the files of a modelled disk."""
 
 Settings = dict[str, str]
-"""Kafka's names to values as text, as a server.properties file has them."""
+"""Kafka's setting names to values as text, as in server.properties."""
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One action on the time line. `fault` is true for what a test may remove to see whether an
-    expectation depends on it."""
+    """One action on the time line. `fault`: a test may remove it to see whether an expectation
+    depends on it."""
 
     at_us: int
     action: Action
@@ -31,9 +31,9 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class Boot(msgspec.Struct, frozen=True):
-    """When a broker's process starts, or when it is launched and its registration is to be created
-    (a recording gives those moments; the boot before it is drawn backwards). Microseconds; None: as
-    soon as the one before has started."""
+    """When a broker's process starts, or when it is launched with its registration to be created at
+    a recorded time (the boot phases before it are computed backwards). Microseconds; None: as soon
+    as the previous broker has started."""
 
     broker: int
     start_us: int | None = None
@@ -42,8 +42,8 @@ class Boot(msgspec.Struct, frozen=True):
 
 
 class ZooKeeperSettings(msgspec.Struct, frozen=True):
-    """The server's own settings, in milliseconds; and how many of them make an ensemble, where
-    there are servers in containers (elsewhere it is one)."""
+    """The server's settings, in milliseconds, and the size of the ensemble where servers run in
+    containers (elsewhere 1)."""
 
     tick_time_ms: int = 500
     min_session_timeout_ms: int = 1000
@@ -52,7 +52,7 @@ class ZooKeeperSettings(msgspec.Struct, frozen=True):
 
 
 class Host(msgspec.Struct, frozen=True):
-    """Where a broker runs, on targets where each is a process of its own; `version` is of real
+    """Where a broker runs, for targets with one process per broker; `version` is that of a real
     Kafka."""
 
     kind: Literal["process", "container", "kafka"]
@@ -63,7 +63,7 @@ class Host(msgspec.Struct, frozen=True):
 
 
 class Expectation(msgspec.Struct, frozen=True):
-    """One line of `expect`: its text as written, and the parsed form's name and arguments."""
+    """One line of `expect`: its text, and the name and arguments of the parsed form."""
 
     text: str
     check: str
@@ -71,10 +71,9 @@ class Expectation(msgspec.Struct, frozen=True):
 
 
 class Scenario(msgspec.Struct, frozen=True):
-    """All that is needed to play it. `broker_profiles` are of brokers that run another version than
-    `profile`; `guards` are put in or taken out at every broker, whatever its version;
-    `propagation` is empty where each version's own holds; `hosts` names brokers that do not run
-    where the target has them."""
+    """A complete scenario. `broker_profiles`: brokers with another version than `profile`.
+    `guards`: switched on or off at every broker, whatever its version. `propagation`: empty means
+    each version's own. `hosts`: brokers that run elsewhere than the target's default."""
 
     name: str
     about: str
@@ -95,7 +94,6 @@ class Scenario(msgspec.Struct, frozen=True):
     storage: Storage = "memory"
 
     def running(self, broker: int | None = None, name: str = "") -> Profile:
-        """The version that a broker runs, or the cluster's, with its guards as they are here;
-        `name`: another version in its place."""
+        """The profile of a broker with the switched guards; `name` replaces its version."""
         name = name or self.broker_profiles.get(broker or 0, self.profile)
         return profiles()[name].altered(self.guards, self.propagation)

@@ -1,8 +1,7 @@
-"""Kafka settings in a scenario: texts by Kafka's names, held against the names and values that
-exist.
+"""Kafka settings in a scenario, checked against the existing names and values.
 
-Owns the check and where its complaint points. The names, types and bounds are those of
-`model.config`, of `broker.topic_rules` and of the profile; nothing here knows what a setting does.
+Owns the check and the place in its error messages. Names, types and bounds come from
+`model.config`, `broker.topic_rules` and the profile. Nothing here knows what a setting does.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ from emulator.scenario.schema import Settings
 
 
 def broker_settings(item: Item | None) -> Settings:
-    """A mapping of broker settings, each name known."""
+    """A mapping of broker settings with known names."""
     return _named(item, frozenset(property_names()) | DYNAMIC_BROKER_PROPERTIES)
 
 
 def dynamic_settings(item: Item) -> Settings:
-    """Broker settings that can be altered while it runs."""
+    """Broker settings that can be changed while the broker runs."""
     return _named(item, DYNAMIC_BROKER_PROPERTIES)
 
 
 def topic_settings(item: Item | None) -> Settings:
-    """A mapping of topic settings, each name known, each value one that Kafka takes."""
+    """A mapping of topic settings with known names and valid values."""
     settings = _named(item, TOPIC_PROPERTIES)
     for name, value in item.mapping().items() if item is not None else ():
         try:
@@ -53,7 +52,7 @@ def _named(item: Item | None, known: frozenset[str]) -> Settings:
 
 
 def overrides(pairs: tuple[str, ...]) -> Settings:
-    """`--set KEY=VALUE`: the settings. UserError when one is not of that form or unknown."""
+    """The settings of `--set KEY=VALUE`. Raises UserError for a malformed or unknown one."""
     settings: Settings = {}
     known = property_names()
     for pair in pairs:
@@ -69,7 +68,7 @@ def overrides(pairs: tuple[str, ...]) -> Settings:
 def check_values(
     profile: Profile, settings: Mapping[str, str], where: Item, from_options: Mapping[str, str]
 ) -> None:
-    """Every value is one that the setting can have, and they go together."""
+    """Check that every value is valid, and that the settings are consistent."""
     only_dynamic = DYNAMIC_BROKER_PROPERTIES - set(property_names())
     for key in settings:
         if key not in {*profile.defaults, *DERIVED, *only_dynamic}:
@@ -82,7 +81,7 @@ def check_values(
 
 
 def _raise_at(problem: str, where: Item, from_options: Mapping[str, str]) -> None:
-    """Point at the line (or the option) of the setting that the complaint names."""
+    """Raises the problem with the line (or the option) of the setting that it names."""
     for key, value in from_options.items():
         if key in problem:
             raise UserError(f"--set {key}={value}: {problem}")

@@ -1,7 +1,7 @@
-"""The scenarios that come with the project, by name, and what `SCENARIO` on a command line means.
+"""The shipped scenarios by name, and the resolution of `SCENARIO` on a command line.
 
-Owns where they are: `scenarios/` beside the packages (a clone, or an editable install of one), or
-`emulator/shipped/` where a built package has them. A name is a file's name without `.yaml`.
+They are in `scenarios/` beside the packages (a clone or an editable install), or in
+`emulator/shipped/` of a built package. A scenario's name is its file's name without `.yaml`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def shipped() -> dict[str, Path]:
 
 
 def find(scenario: str) -> Path:
-    """A shipped scenario's name, or a path. UserError when it is neither."""
+    """The file of a shipped scenario's name, or of a path. Raises UserError if it is neither."""
     known = shipped()
     if scenario in known:
         return known[scenario]

@@ -1,6 +1,6 @@
-"""Which of the actions that were applied are still in effect, and what ends them.
+"""The actions that are still in effect, and their undoing.
 
-Shared by everybody who drives a cluster by hand. It must not know where the cluster runs.
+Shared by all interfaces that control a cluster interactively. Must not know where the cluster runs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from emulator.scenario.written import parameters
 
 
 def standing_after(actions: Iterable[Action]) -> list[Action]:
-    """Those that are in effect after all of them, in order."""
+    """The actions still in effect after all of these, in order."""
     standing: list[Action] = []
     for action in actions:
         standing = [one for one in standing if not action.undoes(one)]
@@ -25,8 +25,8 @@ def standing_after(actions: Iterable[Action]) -> list[Action]:
 
 
 def chosen_to_heal(words: Sequence[str], standing: Sequence[Action]) -> list[Action]:
-    """All, or those that the words name: `2`, `1 zookeeper`, `pause` (every word is its name or
-    one of its parameters). Raises UserError where there is none."""
+    """All of them, or those that match the words: `2`, `1 zookeeper`, `pause` (every word is the
+    action's name or a parameter). Raises UserError if none matches."""
     chosen = [
         one
         for one in standing

@@ -1,8 +1,8 @@
-"""What is done to the cluster and when: entries of `workload` and `faults` become steps.
+"""The time line: entries of `workload` and `faults` become steps.
 
-An entry is one action of the registry with its times: `at` (or `from`) when it begins; `for` how
-long, or `until` when it ends; `every` with `times` to repeat it. What ends it is the action' own
-business (`healed`); a producer ends with a `produce_stop`. No other action is known by name here.
+An entry is one action of the registry with its times: `at` (or `from`) is its beginning; `for` its
+duration, or `until` its end; `every` with `times` repeats it. The action itself defines how it ends
+(`ending`). This module knows no action by name.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emulator.scenario.schema import Step
 from emulator.scenario.units import show_us
 
 SETTLED_US = 2_000_000
-"""When a workload begins that does not say: topics are created and their leaders known by then."""
+"""The default start of a workload: by then topics are created and their leaders known."""
 
 REPEATS_MAX = 10_000
 _TIMES = ("at", "from", "for", "until", "every", "times")
@@ -36,7 +36,7 @@ class TimeLine:
             self._place(entry, times, action, value, fault=False)
 
     def read_faults(self, item: Item | None) -> None:
-        """The section `faults`: its steps are what a test may take away."""
+        """The section `faults`; a test may remove these steps."""
         for entry in item.items() if item else ():
             times, action, value = self._action(entry)
             if "at" not in times and "from" not in times:
@@ -44,7 +44,7 @@ class TimeLine:
             self._place(entry, times, action, value, fault=True)
 
     def in_order(self) -> tuple[Step, ...]:
-        """All steps by time; those of one moment in the order in which they are written."""
+        """All steps by time; simultaneous ones keep their order in the file."""
         return tuple(sorted(self.steps, key=lambda step: step.at_us))
 
     def _action(self, entry: Item) -> tuple[dict[str, Item], Action, Item]:
@@ -59,7 +59,7 @@ class TimeLine:
     def _place(
         self, entry: Item, times: dict[str, Item], action: Action, value: Item, *, fault: bool
     ) -> None:
-        """The steps of one entry: begin and end, as often as it is repeated."""
+        """Add the steps of one entry: beginning and end, for each repetition."""
         for first, second in (("at", "from"), ("for", "until")):
             if first in times and second in times:
                 times[second].fail(f"{first} or {second}, not both")
@@ -93,7 +93,7 @@ def _blame_names(entry: Item, others: dict[str, Item], names: list[str]) -> None
 
 
 def _repeats(times: dict[str, Item], start: int) -> list[int]:
-    """When it begins, each time."""
+    """The times at which it begins."""
     every, count = times.get("every"), times.get("times")
     if every is None and count is None:
         return [start]
@@ -110,7 +110,6 @@ def _repeats(times: dict[str, Item], start: int) -> list[int]:
 
 
 def _ending(action: Action, value: Item) -> Action:
-    """What undoes it."""
     ending = action.ending()
     if ending is None:
         value.fail(f"nothing undoes {action.name}: it takes neither for nor until")

@@ -1,8 +1,8 @@
-"""An action as it is typed: `pause 2`, `cut 1 zookeeper`, `produce orders-0 5`.
+"""Parses an action from words: `pause 2`, `cut 1 zookeeper`, `produce orders-0 5`.
 
-Any action of the registry by its name, words for its fields in their order, `KEY=VALUE` for any
-field. Owns the spellings that are shorter than a scenario's; what a value may be is decided where
-scenarios are read (`parameters`). It must not know what is done with it.
+The first word is the name of an action of the registry; then follow its fields in order, or
+`KEY=VALUE` for any field. Owns the shorter spellings; `parameters` checks the values, as for
+scenarios.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ from emulator.scenario.units import DURATION, duration_us
 from emulator.scenario.version import Version
 
 SHORT = {"cut": "cut_link", "delay": "delay_link", "stop": "terminate"}
-"""Where the registry has no such name of its own."""
+"""Short names that the registry does not have."""
 
 _HAND_OVER, _PRODUCER = "send", "produce"
 _PARTITION = re.compile(r"(.+)-(\d+)")
 
 
 def cluster_of(scenario: Scenario, done: Iterable[Action] = ()) -> Cluster:
-    """Who and what is there, with the topics of the scenario's steps and of what was done."""
+    """The brokers and topics, including topics created by the scenario's steps and by actions so
+    far."""
     cluster = Cluster(
         scenario.boots,
         scenario.settings,
@@ -49,7 +50,7 @@ def cluster_of(scenario: Scenario, done: Iterable[Action] = ()) -> Cluster:
 
 
 def read_typed(words: list[str], cluster: Cluster) -> Action:
-    """The action that a line of words means. Raises UserError."""
+    """The action for a line of words. Raises UserError."""
     name, *arguments = words
     known = actions()
     name = SHORT.get(name, name) if name not in known else name
@@ -78,7 +79,7 @@ def usage(name: str) -> str:
 
 
 def _values(kind: type[Action], words: list[str], cluster: Cluster) -> dict[str, str]:
-    """Each field's value as YAML."""
+    """The value of each field as YAML."""
     hints = get_type_hints(kind)
     free = [field.name for field in msgspec.structs.fields(kind)]
     values: dict[str, str] = {}
@@ -105,7 +106,7 @@ def _positional(
     values: dict[str, str],
     cluster: Cluster,
 ) -> None:
-    """A word without a key: for the next field that has no value yet."""
+    """Assign a word without a key to the next field without a value."""
     left = [key for key in free if key not in values]
     if word == ZOOKEEPER and "server" in left:
         values["server"] = word
@@ -126,11 +127,11 @@ def _positional(
     else:
         values[key] = _as_yaml(_in_unit(key, word), hints[key])
         if key == "topic" and "partitions" in free:
-            free.remove("partitions")  # all of them, unless they are given by name
+            free.remove("partitions")  # all partitions, unless a key names them
 
 
 def _in_unit(key: str, word: str) -> str:
-    """A duration may be typed where a field counts milliseconds: `50ms`, `2s`."""
+    """Convert a duration for a field in milliseconds: `50ms`, `2s`."""
     if key.endswith("_ms") and re.fullmatch(DURATION, word):
         us = duration_us(word)
         if us % 1000:
@@ -140,7 +141,7 @@ def _in_unit(key: str, word: str) -> str:
 
 
 def _as_yaml(word: str, hint: object) -> str:
-    """A list may be typed without its brackets: `1,2,3`."""
+    """Add the brackets to a list: `1,2,3`."""
     kinds = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
     lists = [kind for kind in kinds if get_origin(kind) is tuple]
     if word.startswith(("[", "{")) or not lists:
@@ -151,5 +152,5 @@ def _as_yaml(word: str, hint: object) -> str:
 
 
 def _quoted(word: str) -> str:
-    """As YAML's double-quoted text, which every reader of single values takes as it is."""
+    """A double-quoted YAML string, which every reader of single values takes literally."""
     return msgspec.json.encode(word).decode()

@@ -1,7 +1,7 @@
-"""Times as people write them: `5s`, `500ms`, `1.5min`, and back.
+"""Parsing and formatting of durations: `5s`, `500ms`, `1.5min`.
 
-A time has a unit; only 0 goes without. Values are whole microseconds, computed without floats, so
-that a scenario means the same on every machine. Nothing here knows what a time is for.
+A duration needs a unit, unless it is 0. Values are integer microseconds, computed without floats,
+so that a scenario means the same on every machine.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ _US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_0
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|min|h)")
 
 DURATION = r"\d+(?:\.\d+)?\s*(?:us|ms|s|min|h)\b"
-"""How a time looks inside a sentence (a regular expression)."""
+"""A regular expression for a duration inside a sentence."""
 
 
 class BadDuration(ValueError):
-    """Not a time; the message says how times are written."""
+    """Not a duration; the message explains the format."""
 
 
 def duration_us(text: str) -> int:
@@ -34,7 +34,7 @@ def duration_us(text: str) -> int:
 
 
 def show_us(us: int) -> str:
-    """Microseconds as people read them: `350 ms`, `7.125 s`."""
+    """Microseconds as text with a suitable unit: `350 ms`, `7.125 s`."""
     sign, us = ("-", -us) if us < 0 else ("", us)
     if us < 1_000_000:
         return f"{sign}{_decimal(us, 1_000)} ms"

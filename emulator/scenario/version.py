@@ -1,9 +1,9 @@
-"""Which Kafka version a scenario runs: profile, guards, propagation; from its file and from the
-command line.
+"""The Kafka version of a scenario (profile, guards, propagation), from its file and the command
+line.
 
-Owns `profile`, `guards` and `propagation` of a file, the options of the same names, which win, and
-what is said of one that there is not. A broker's own profile (`cluster: broker_profile`) is read
-with the brokers. Nothing here knows what a guard does.
+Owns the keys `profile`, `guards` and `propagation` of a file, the options of the same names, which
+take precedence, and the errors for unknown ones. A broker's own profile (`cluster: broker_profile`)
+is read with the brokers. Nothing here knows what a guard does.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ SWITCH = {"on": True, "off": False}
 
 
 def switch_words(guards: Mapping[str, bool]) -> dict[str, str]:
-    """Switched guards as files have them: name to `on` or `off`."""
+    """Switched guards in the format of files: name to `on` or `off`."""
     return {name: "on" if on else "off" for name, on in guards.items()}
 
 
 def as_switches(guards: Mapping[str, str]) -> tuple[str, ...]:
-    """The same as values of `--guard`: NAME=on or NAME=off."""
+    """Switched guards in the format of `--guard`: NAME=on or NAME=off."""
     return tuple(f"{name}={state}" for name, state in guards.items())
 
 
 class VersionOptions(msgspec.Struct, frozen=True):
-    """The options: `--profile`, `--guard NAME=off|on` (several), `--propagation`. Empty: not
-    given."""
+    """The options `--profile`, `--guard NAME=off|on` (repeatable) and `--propagation`. Empty: not
+    set."""
 
     profile: str = ""
     guards: tuple[str, ...] = ()
     propagation: str = ""
 
     def words(self) -> list[str]:
-        """As they stand on a command line."""
+        """The options as words of a command line."""
         words = ["--profile", self.profile] if self.profile else []
         for switch in self.guards:
             words += ["--guard", switch]
@@ -48,20 +48,20 @@ class VersionOptions(msgspec.Struct, frozen=True):
 
 
 class Version(msgspec.Struct, frozen=True):
-    """The cluster's profile by name, the guards that are switched, and the propagation asked for
-    (empty: each profile's own)."""
+    """The cluster's profile by name, the switched guards, and the propagation (empty: each
+    profile's own)."""
 
     profile: str = PROFILE
     guards: Mapping[str, bool] = {}
     propagation: str = ""
 
     def of(self, name: str) -> Profile:
-        """A profile with these guards. CannotPropagate."""
+        """A profile with these guards. Raises CannotPropagate."""
         return profiles()[name].altered(self.guards, self.propagation)
 
 
 def read_version(keys: Mapping[str, Item], chosen: VersionOptions) -> Version:
-    """The sections of a file, and the options over them."""
+    """The version from the file's sections, overridden by the options."""
     profile = chosen.profile or (keys["profile"].text() if "profile" in keys else PROFILE)
     problem = unknown_profile(profile)
     if problem and chosen.profile:
@@ -83,7 +83,7 @@ def read_version(keys: Mapping[str, Item], chosen: VersionOptions) -> Version:
 
 
 def unknown_profile(name: str) -> str:
-    """What is said of a profile that there is not; empty where there is one."""
+    """The error message for an unknown profile; empty if the profile exists."""
     if name in profiles():
         return ""
     return f"there is no profile {name}; {instead_of(name, profiles())}"
@@ -94,7 +94,7 @@ def _unknown_guard(name: str) -> str:
 
 
 def _written(item: Item | None) -> dict[str, bool]:
-    """`guards: {NAME: off}`; a YAML writer makes false and true of off and on."""
+    """Read `guards: {NAME: off}`; YAML writers turn off and on into false and true."""
     chosen_guards: dict[str, bool] = {}
     for name, value in (item.mapping() if item else {}).items():
         if name not in guards():

@@ -1,8 +1,7 @@
-"""A scenario file from one that was read and what was done since: the same cluster, topics and
+"""Writes a scenario file from a loaded one and the actions since: the same cluster, topics and
 workload, other faults.
 
-Owns how a step is written so that it is read again as it was. Comments of the file that was read
-are not kept. It must not know who has done what.
+The written steps load as the same steps. Comments of the original file are lost.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ def write_scenario(
     settings: Settings,
     head: Sequence[str] = (),
 ) -> str:
-    """The file's text. `settings` are those of the command line; `head` is said in comments at its
-    beginning. It runs until `until_us`, or until the workload is over."""
+    """The file's text. `settings` are those of the command line; `head` becomes a comment at the
+    beginning. The scenario runs until `until_us`, or until the workload is over."""
     read = yaml.safe_load(of.text)
     sections = {key: read[key] for key in COPIED if key in read}
     sections["about"] = of.about
-    # As it was played: options of the command line are in it.
+    # The file has the version that was played, including options of the command line.
     sections["profile"] = of.profile
     if of.guards:
         sections["guards"] = switch_words(of.guards)
@@ -61,19 +60,19 @@ def write_scenario(
 
 
 def parameters(action: Action) -> dict[str, object]:
-    """An action' fields as a scenario has them; those that have their default are left out."""
+    """An action's fields in scenario format, without those at their default."""
     fields = msgspec.to_builtins(action)
     del fields["do"]
     return {key: plain(value) for key, value in fields.items()}
 
 
 def plain(value: object) -> object:
-    """Tuples are lists to YAML."""
+    """Convert tuples to lists, for YAML."""
     return [plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def flow(value: object) -> str:
-    """YAML in one line."""
+    """YAML on one line."""
     text: str = yaml.safe_dump(
         value, default_flow_style=True, sort_keys=False, width=_WIDE, allow_unicode=True
     )
@@ -81,6 +80,6 @@ def flow(value: object) -> str:
 
 
 def _seconds(us: int) -> str:
-    """Exactly, as scenarios have it."""
+    """The exact number of seconds, in scenario format."""
     whole, fraction = divmod(us, 1_000_000)
     return f"{whole}.{fraction:06d}".rstrip("0").rstrip(".") + "s" if fraction else f"{whole}s"

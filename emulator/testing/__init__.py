@@ -1,1 +1,1 @@
-"""The pytest plug-in: a cluster in the hands of a test."""
+"""The pytest plug-in: a cluster controlled by a test."""

@@ -48,7 +48,7 @@ SETTINGS = {
     "zookeeper.session.timeout.ms": "2000",
     "auto.leader.rebalance.enable": "false",
 }
-"""Short times, so that races need not wait."""
+"""Short timeouts, which keep race tests fast."""
 
 
 class TimedOut(AssertionError):
@@ -63,8 +63,8 @@ def scenario_of(
     propagation: str = "",
     settings: Mapping[str, object] | None = None,
 ) -> Scenario:
-    """Brokers that boot one after the other, in this order (the first is the controller), with no
-    workload."""
+    """A scenario without a workload. Brokers boot one after the other in this order; the first
+    becomes controller."""
     return Scenario(
         "test",
         "",

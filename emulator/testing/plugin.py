@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 SEED = 1
 TIME_SCALE = 1
-"""On a real server; virtual time needs none. At 4 a session of 2 s ends when the machine is busy
-elsewhere for half a second, and the test sees another controller than it expects."""
+"""For a real server; virtual time needs no scaling. At 4, a session of 2 s would expire when the
+machine is busy for half a second, and the controller would change unexpectedly."""
 
 _MARKS = (
     "cluster(brokers, profile, guards, config, ...): docs/races.md lists all options",

@@ -1,1 +1,1 @@
-"""The closed vocabulary of events; state/ is the one account of a trace."""
+"""The closed vocabulary of events. `state/` derives everything else from a trace."""

@@ -1,11 +1,11 @@
 """The columns of a data set of traces: one row per event, made from the vocabulary.
 
-Owns the one explicit schema that writers, Spark and `docs/trace.md` share. A field of an event is a
-column of its name; a TopicPartition is two, `topic` and `partition`. Where two kinds of events have
-a field of one name and different types, the first of the vocabulary keeps the name and the other's
-column is `<kind>_<field>`. New columns may come at any time (older files have nulls there); a
-column that changes its type, its name or goes away makes a new version. It must not know Arrow,
-Parquet or Spark.
+Owns the explicit schema that writers, Spark and `docs/trace.md` share. A field of an event becomes
+a column of the same name; a TopicPartition becomes two, `topic` and `partition`. Where two kinds of
+events have fields with the same name but different types, the first in the vocabulary keeps the
+name and the other becomes `<kind>_<field>`. Adding columns is compatible (older files have nulls
+there); changing a column's type, renaming it or removing it needs a new version. This module must
+not depend on Arrow, Parquet or Spark.
 """
 
 from __future__ import annotations
@@ -30,19 +30,17 @@ PARTITIONED_BY = ("scenario", "profile", "propagation", "run")
 
 
 class ListOf(msgspec.Struct, frozen=True):
-    """A list of one type."""
-
     item: Type
 
 
 class Record(msgspec.Struct, frozen=True):
-    """Named parts in order."""
+    """A struct: named fields in order."""
 
     columns: tuple[Column, ...]
 
 
 class Column(msgspec.Struct, frozen=True):
-    """`path` are the attributes that lead from an event to the value."""
+    """`path`: the attributes that lead from an event to the value."""
 
     name: str
     type: Type
@@ -50,7 +48,7 @@ class Column(msgspec.Struct, frozen=True):
 
 
 Type = str | ListOf | Record
-"""`string`, `bigint`, `boolean`, `double`, or made of others."""
+"""A simple type (`string`, `bigint`, `boolean`, `double`) or a composite one."""
 
 _SCALARS: dict[type, str] = {
     inspect.StrType: "string",
@@ -61,7 +59,7 @@ _SCALARS: dict[type, str] = {
 
 
 def ddl(of: Type) -> str:
-    """A type as Spark writes it: `array<struct<topic:string,partition:bigint>>`."""
+    """A type in Spark's DDL: `array<struct<topic:string,partition:bigint>>`."""
     match of:
         case ListOf(item):
             return f"array<{ddl(item)}>"
@@ -85,7 +83,8 @@ def _type(of: inspect.Type) -> Type:
 
 
 def _columns(field: inspect.Field) -> tuple[Column, ...]:
-    """Of one field: a TopicPartition is spread out, an action' parameters are one JSON text."""
+    """The columns of one field. A TopicPartition becomes two; an action's parameters become one
+    JSON text."""
     if isinstance(field.type, inspect.StructType) and field.type.cls is Parameters:
         return (Column("arguments", "string", (field.name, "text")),)
     if isinstance(field.type, inspect.NamedTupleType) and field.type.cls is TopicPartition:
@@ -95,7 +94,7 @@ def _columns(field: inspect.Field) -> tuple[Column, ...]:
 
 
 def _own_columns(kind: type[Event]) -> list[Column]:
-    """Of a kind, without those that all have."""
+    """The columns of a kind without the common ones."""
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     return [c for f in info.fields if f.name not in COMMON for c in _columns(f)]
@@ -103,7 +102,7 @@ def _own_columns(kind: type[Event]) -> list[Column]:
 
 @cache
 def columns_by_kind() -> dict[str, tuple[Column, ...]]:
-    """The columns of each kind besides COMMON, under their names in the data set."""
+    """Column names and columns of each kind, without the common ones."""
     types: dict[str, Type] = dict.fromkeys(PARTITIONED_BY, "a directory")
     by_kind: dict[str, tuple[Column, ...]] = {}
     for kind in KINDS:
@@ -123,7 +122,8 @@ def _unique_name(kind: str, column: Column, types: dict[str, Type]) -> Column:
 
 @cache
 def schema() -> dict[str, Type]:
-    """All columns of a row by name, in order; those of the directories (PARTITIONED_BY) last."""
+    """All columns of a row by name, in order; the partitioning columns (PARTITIONED_BY) come
+    last."""
     types: dict[str, Type] = {
         "kind": "string",
         "seq": "bigint",
@@ -139,14 +139,14 @@ def schema() -> dict[str, Type]:
 
 
 def schema_ddl(only: Collection[str] = (), parts: Mapping[str, Collection[str]] = {}) -> str:
-    """The schema for Spark: all columns or some of them, and only some fields of some records."""
+    """The schema as Spark DDL, optionally limited to some columns and to some fields of records."""
     types = {name: of for name, of in schema().items() if not only or name in only}
     types |= {name: _with_fields(types[name], fields) for name, fields in parts.items()}
     return ", ".join(f"`{name}` {ddl(of)}" for name, of in types.items())
 
 
 def _with_fields(of: Type, names: Collection[str]) -> Type:
-    """A record, or a list of records, reduced to these fields."""
+    """A record, or a list of records, with only these fields."""
     if isinstance(of, ListOf):
         return ListOf(_with_fields(of.item, names))
     assert isinstance(of, Record), of
@@ -166,7 +166,7 @@ def _description(kind: type[Event]) -> str:
 
 
 def _filled_by(column: str) -> str:
-    """The kinds of rows that fill a column."""
+    """The kinds of events that fill a column."""
     if column in (*COMMON, SETTING):
         return "every row"
     if column in PARTITIONED_BY:

@@ -1,7 +1,7 @@
-"""Where two traces first differ: as files, line by line, from the first event to the last.
+"""The first difference between two trace files, line by line.
 
-Two runs that should be identical are compared literally, every field of every event; the header
-(the parameters of the run) is ignored. Knows the form of a trace file, nothing of runs.
+Two runs that should be identical are compared literally, every field of every event. The header
+(the run's parameters) is ignored. Knows the trace file format, nothing about runs.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _UP = b'"do":"up"'
 
 
 class TraceDifference(msgspec.Struct, frozen=True):
-    """The first event that is not the same: its place, both sides as their lines say it (None: that
-    trace has ended), the events before it, and when the cluster was up (None: not yet)."""
+    """The first event that differs: its index, its line on both sides (None: that trace has ended),
+    the preceding events, and when the cluster was up (None: not yet)."""
 
     event: int
     before: tuple[str, ...]
@@ -32,14 +32,14 @@ class TraceDifference(msgspec.Struct, frozen=True):
 
 
 class Compared(msgspec.Struct, frozen=True):
-    """How many events are the same, from the start, and where that ends."""
+    """The number of equal leading events, and the first difference."""
 
     events: int
     difference: TraceDifference | None
 
 
 def digest_of(events: Iterable[AnyEvent]) -> str:
-    """Of every event, to the last field: the same for two runs that are the same."""
+    """SHA-256 over every field of every event: equal for identical runs."""
     digest = hashlib.sha256()
     for event in events:
         digest.update(msgspec.json.encode(event))
@@ -47,13 +47,14 @@ def digest_of(events: Iterable[AnyEvent]) -> str:
 
 
 def compare_traces(first: Path, second: Path) -> Compared:
-    """Both files at once, never a whole one in memory. A last line without an end is left out."""
+    """Read both files in step, never a whole one into memory. An incomplete last line is
+    ignored."""
     with first.open("rb") as one, second.open("rb") as other:
         return compare_lines(_events(one), _events(other))
 
 
 def compare_lines(first: Iterable[bytes], second: Iterable[bytes]) -> Compared:
-    """The same of lines without their ends."""
+    """Like `compare_traces`, for lines without line ends."""
     before: deque[bytes] = deque(maxlen=CONTEXT)
     up_us = None
     number = 0

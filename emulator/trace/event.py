@@ -1,7 +1,7 @@
-"""What every event has, whatever its kind: the head of the vocabulary.
+"""The base class of all events.
 
-Owns the common fields and how a kind's name is made from its class. Knows no kind of event; they
-are in `events` and, for AlterIsr, in `alter_isr`.
+Owns the common fields and how a kind's name is derived from its class name. The kinds themselves
+are in `events`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def _kind(class_name: str) -> str:
 
 
 class Event(msgspec.Struct, frozen=True, gc=False, tag_field="kind", tag=_kind, omit_defaults=True):
-    """What all events have."""
+    """The common fields."""
 
     seq: int
     t: int

@@ -1,10 +1,10 @@
 """The closed vocabulary of events.
 
-Every event carries `seq` (its place in the trace), `t` (microseconds since the world began),
-`broker` (0: none, a client or the world), `thread` (Kafka's thread name) and `cause` (the `seq`
-that led to it, -1: none), in this order. Events are facts: what was decided, with the numbers that
-decided it; never an interpretation. A new kind is a class here and an entry of `AnyEvent` below;
-`docs/trace.md` is made from this file.
+Every event has `seq` (its position in the trace), `t` (microseconds since the world began),
+`broker` (0: none, a client or the world), `thread` (Kafka's thread name) and `cause` (the `seq` of
+the event that caused it, -1: none), in this order. Events record facts: decisions and the numbers
+behind them, never interpretations. To add a kind, add a class here and an entry in `AnyEvent`
+below. `docs/trace.md` is generated from this file.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ class ZkSent(Event, frozen=True, gc=False):
 
 
 class ZkReply(Event, frozen=True, gc=False):
-    """The answer is there: ZooKeeper's result `code` (0: OK), the znode's data `version` after it
-    (-1: none)."""
+    """The thread has the response: ZooKeeper's result `code` (0: OK), and the znode's data
+    `version` after the operation (-1: none)."""
 
     op: str
     path: str
@@ -106,14 +106,14 @@ class ZkTransaction(Event, frozen=True, gc=False):
 
 
 class ZkWatchFired(Event, frozen=True, gc=False):
-    """A watch of `broker` fired: the client's event thread has it."""
+    """A watch of `broker` fired, and the client's event thread has received it."""
 
     type: str
     path: str
 
 
 class ZkSessionState(Event, frozen=True, gc=False):
-    """The broker's client learnt a new state of its session."""
+    """The broker's client learned of a new session state."""
 
     state: str
     session_id: int
@@ -131,23 +131,23 @@ class ZnodeMalformed(Event, frozen=True, gc=False):
 
 
 class BrokerStarting(Event, frozen=True, gc=False):
-    """The process begins to boot, with its Kafka version line."""
+    """The process begins to start, with this Kafka version line."""
 
     profile: str
 
 
 class BrokerRegistered(Event, frozen=True, gc=False):
-    """`/brokers/ids/<id>` is created; `broker_epoch` is its czxid."""
+    """`/brokers/ids/<id>` was created; `broker_epoch` is its czxid."""
 
     broker_epoch: int
 
 
 class BrokerStarted(Event, frozen=True, gc=False):
-    """All of it has started; up to 0.10 its sockets answered before."""
+    """Start-up is complete. Up to 0.10 the broker's sockets accept requests before this."""
 
 
 class BrokerExited(Event, frozen=True, gc=False):
-    """The process has ended in an orderly way."""
+    """The process has shut down in an orderly way."""
 
 
 class BrokerHalted(Event, frozen=True, gc=False):
@@ -159,8 +159,8 @@ class BrokerHalted(Event, frozen=True, gc=False):
 
 class ProcessStateChanged(Event, frozen=True, gc=False):
     """The process of `broker` is now in this `state`: starting, up, paused, stopping or dead; its
-    session may live on, or have ended before. A resume leads back to the state before the pause.
-    Nothing has this event as its cause."""
+    session may live on, or have ended before. A resume leads back to the state before the pause. It
+    is never the cause of another event."""
 
     state: ProcessState
 
@@ -190,7 +190,7 @@ class RecordsAppended(Event, frozen=True, gc=False):
 
 
 class FollowerStateUpdated(Event, frozen=True, gc=False):
-    """The leader takes note of a follower's fetch offset (`leo`); emitted when it changed.
+    """The leader records a follower's new fetch offset (`leo`).
 
     `leader_leo` was captured before the read; `caught_up_ms` is the follower's new
     lastCaughtUpTime.
@@ -231,7 +231,7 @@ class IsrUpdateStarted(Event, frozen=True, gc=False):
 
 
 class IsrUpdated(Event, frozen=True, gc=False):
-    """ZooKeeper has the new ISR, and so does the leader."""
+    """The new ISR is in ZooKeeper, and the leader uses it."""
 
     partition: TopicPartition
     change: str
@@ -241,7 +241,7 @@ class IsrUpdated(Event, frozen=True, gc=False):
 
 
 class IsrUpdateRejected(Event, frozen=True, gc=False):
-    """The cached version is not the one in ZooKeeper: the leader keeps its old ISR."""
+    """The leader's cached version is not the version in ZooKeeper, so it keeps its old ISR."""
 
     partition: TopicPartition
     change: str
@@ -249,7 +249,7 @@ class IsrUpdateRejected(Event, frozen=True, gc=False):
 
 
 class ControllerShrinkCounted(Event, frozen=True, gc=False):
-    """A leader counts in IsrShrinksPerSec a shrink by the controller of which it learns
+    """A leader counts a shrink by the controller in IsrShrinksPerSec when it learns of it
     (KAFKA-2309, in no version)."""
 
     partition: TopicPartition
@@ -257,8 +257,9 @@ class ControllerShrinkCounted(Event, frozen=True, gc=False):
 
 
 class IsrChangeHeld(Event, frozen=True, gc=False):
-    """A propagation run with changes pending that sends nothing: the last change was `quiet_ms` ago
-    (5,000 are needed), the last propagation `since_propagation_ms` ago (60,000 would do)."""
+    """A run of the propagation task that has pending changes but sends nothing: the last change was
+    `quiet_ms` ago (at least 5,000 are needed), the last propagation `since_propagation_ms` ago
+    (60,000 also suffice)."""
 
     pending: tuple[TopicPartition, ...]
     quiet_ms: int
@@ -266,7 +267,7 @@ class IsrChangeHeld(Event, frozen=True, gc=False):
 
 
 class IsrChangeNotified(Event, frozen=True, gc=False):
-    """The leader created a notification node that names `partitions`."""
+    """The leader created a notification znode that names `partitions`."""
 
     path: str
     partitions: tuple[TopicPartition, ...]
@@ -278,8 +279,7 @@ class IsrChangeNotified(Event, frozen=True, gc=False):
 
 
 class FetchSent(Event, frozen=True, gc=False):
-    """A fetcher thread asks `leader` for records: the partitions that this request names, in its
-    order."""
+    """A fetcher thread sends a fetch to `leader`, for these partitions in the request's order."""
 
     leader: int
     offsets: tuple[Offset, ...]
@@ -294,15 +294,15 @@ class FetcherStarted(Event, frozen=True, gc=False):
 
 
 class FetcherStopped(Event, frozen=True, gc=False):
-    """An idle fetcher thread, or one whose leader moved, ended."""
+    """A fetcher thread ended because it was idle or its leader moved."""
 
     leader: int
     fetcher_id: int
 
 
 class PartitionDelayed(Event, frozen=True, gc=False):
-    """A fetcher leaves a partition out for `delay_ms`, because of `reason` (an error code's
-    name)."""
+    """A fetcher leaves a partition out of its requests for `delay_ms`; `reason` is the name of an
+    error code."""
 
     partition: TopicPartition
     leader: int
@@ -311,8 +311,8 @@ class PartitionDelayed(Event, frozen=True, gc=False):
 
 
 class PartitionMarkedFailed(Event, frozen=True, gc=False):
-    """A fetcher gave a partition up because of `reason`, an error code's name or an exception: it
-    is fetched again only when a LeaderAndIsr adds it."""
+    """A fetcher gave up on a partition because of `reason`, the name of an error code or an
+    exception. Fetching resumes only when a LeaderAndIsr adds the partition again."""
 
     partition: TopicPartition
     leader: int
@@ -332,7 +332,8 @@ class LogTruncated(Event, frozen=True, gc=False):
 
 
 class LeaderAndIsr(Event, frozen=True, gc=False):
-    """A LeaderAndIsr entry arrived; it is obeyed unless a `leader_and_isr_ignored` follows."""
+    """A LeaderAndIsr entry arrived. The broker applies it unless a `leader_and_isr_ignored`
+    follows."""
 
     sender: int
     sender_epoch: int
@@ -340,7 +341,8 @@ class LeaderAndIsr(Event, frozen=True, gc=False):
 
 
 class LeaderAndIsrIgnored(Event, frozen=True, gc=False):
-    """The LeaderAndIsr entry that arrived is not obeyed; `error` is what the answer says."""
+    """The broker does not apply the LeaderAndIsr entry; `error` is the error code in the
+    response."""
 
     sender: int
     sender_epoch: int
@@ -349,7 +351,8 @@ class LeaderAndIsrIgnored(Event, frozen=True, gc=False):
 
 
 class StopReplica(Event, frozen=True, gc=False):
-    """A StopReplica entry arrived; it is obeyed unless a `stop_replica_ignored` follows."""
+    """A StopReplica entry arrived. The broker applies it unless a `stop_replica_ignored`
+    follows."""
 
     sender: int
     sender_epoch: int
@@ -359,7 +362,7 @@ class StopReplica(Event, frozen=True, gc=False):
 
 
 class StopReplicaIgnored(Event, frozen=True, gc=False):
-    """The StopReplica entry that arrived is not obeyed."""
+    """The broker does not apply the StopReplica entry."""
 
     sender: int
     sender_epoch: int
@@ -370,14 +373,14 @@ class StopReplicaIgnored(Event, frozen=True, gc=False):
 
 
 class LogDirFailed(Event, frozen=True, gc=False):
-    """The broker serves a log directory no more; these partitions were in it."""
+    """The broker took a log directory offline; these partitions were in it."""
 
     directory: int
     partitions: tuple[TopicPartition, ...]
 
 
 class BecomesLeader(Event, frozen=True, gc=False):
-    """makeLeader is done."""
+    """makeLeader has completed."""
 
     partition: TopicPartition
     leader_epoch: int
@@ -386,7 +389,7 @@ class BecomesLeader(Event, frozen=True, gc=False):
 
 
 class BecomesFollower(Event, frozen=True, gc=False):
-    """makeFollower is done."""
+    """makeFollower has completed."""
 
     partition: TopicPartition
     leader: int
@@ -396,8 +399,8 @@ class BecomesFollower(Event, frozen=True, gc=False):
 
 
 class MetadataCacheUpdated(Event, frozen=True, gc=False):
-    """One UpdateMetadata request is in the metadata cache of `broker`: entries taken and partitions
-    removed."""
+    """The metadata cache of `broker` has applied one UpdateMetadata request: entries updated and
+    partitions removed."""
 
     sender: int
     sender_epoch: int
@@ -433,7 +436,7 @@ class ControllerResigned(Event, frozen=True, gc=False):
 
 
 class ControllerEventQueued(Event, frozen=True, gc=False):
-    """An event was put on the controller's queue, behind `behind` others."""
+    """An event was put on the controller's queue, with `behind` events ahead of it."""
 
     event: str
     behind: int
@@ -448,9 +451,9 @@ class ControllerEventProcessed(Event, frozen=True, gc=False):
 
 
 class ControllerCacheUpdated(Event, frozen=True, gc=False):
-    """partitionLeadershipInfo has a new entry; `why` says from what (creation, notification,
-    election ...). `replicas` are those that the controller has assigned then, `controller_epoch` is
-    the deciding one."""
+    """partitionLeadershipInfo has a new entry; `why` is its origin (creation, notification,
+    election ...). `replicas` is the assignment in the controller at that moment, `controller_epoch`
+    the epoch of the controller that decided."""
 
     partition: TopicPartition
     leader: int
@@ -463,7 +466,7 @@ class ControllerCacheUpdated(Event, frozen=True, gc=False):
 
 
 class BrokerChange(Event, frozen=True, gc=False):
-    """The controller compared the registrations with its cache."""
+    """The controller compared the registered brokers with its cache."""
 
     added: tuple[int, ...]
     deleted: tuple[int, ...]
@@ -491,8 +494,8 @@ class ReplicaStateChanged(Event, frozen=True, gc=False):
 
 
 class ReplicasOffline(Event, frozen=True, gc=False):
-    """The controller learnt from a LeaderAndIsr answer that these replicas of `replica` are on a
-    log directory that failed."""
+    """The controller learned from a LeaderAndIsr response that these replicas of broker `replica`
+    are in a failed log directory."""
 
     replica: int
     partitions: tuple[TopicPartition, ...]
@@ -508,7 +511,7 @@ class ControlRequestSent(Event, frozen=True, gc=False):
 
 
 class IsrChangeCleared(Event, frozen=True, gc=False):
-    """The controller deleted these notification nodes."""
+    """The controller deleted these notification znodes."""
 
     paths: tuple[str, ...]
 
@@ -517,12 +520,12 @@ class IsrChangeCleared(Event, frozen=True, gc=False):
 
 
 class RecordsProduced(Event, frozen=True, gc=False):
-    """A producer has the result of `count` records of one partition: `ok` or the client library's
-    error name.
+    """A producer received the result for `count` records of one partition: `ok` or the client
+    library's error name.
 
-    `handed_over` is when the first of them was given to the client (microseconds), `told`
-    (`polled_at` in Python) when its driver next polls for results (0: there is none); `base_offset`
-    is -1 on errors.
+    `handed_over` is when the first of them was passed to the client (microseconds). `told`
+    (`polled_at` in Python) is when the driver next polls for results (0: unknown). `base_offset` is
+    -1 on errors.
     """
 
     client: str
@@ -536,8 +539,8 @@ class RecordsProduced(Event, frozen=True, gc=False):
 
 
 class RecordsConsumed(Event, frozen=True, gc=False):
-    """A consumer read records `from_offset` up to (not including) `to_offset`; `hw` came with
-    them."""
+    """A consumer read records from `from_offset` up to (not including) `to_offset`; `hw` is the
+    high watermark in the response."""
 
     client: str
     partition: TopicPartition
@@ -547,15 +550,15 @@ class RecordsConsumed(Event, frozen=True, gc=False):
 
 
 IGNORED, ROLLED_BACK = "ignored", "rolled back"
-"""Outcomes of a proposal: its answer came too late to mean anything; nothing is pending any more,
-and the ISR is the old one."""
+"""Outcomes of a proposal. Ignored: the response came too late to matter. Rolled back: nothing is
+pending any more, and the ISR is the old one."""
 
 # -- replication: the ISR through the controller ---------------------------------------------------
 
 
 class AlterIsrProposed(Event, frozen=True, gc=False):
-    """The leader proposes an ISR to the controller, in place of version `zk_version`; `pending` is
-    the name of its state until the answer."""
+    """The leader proposes an ISR to the controller, to replace version `zk_version`; `pending` is
+    the name of its state until the response."""
 
     partition: TopicPartition
     isr: tuple[int, ...]
@@ -565,8 +568,8 @@ class AlterIsrProposed(Event, frozen=True, gc=False):
 
 
 class AlterIsrSent(Event, frozen=True, gc=False):
-    """A broker's thread wrote AlterIsr to `controller`, with all that is proposed; `attempt` counts
-    from 1."""
+    """A broker sent AlterIsr with all its pending proposals to `controller`; `attempt` counts from
+    1."""
 
     controller: int
     partitions: tuple[TopicPartition, ...]

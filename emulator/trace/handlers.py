@@ -1,7 +1,7 @@
-"""From an event's kind to the methods that want it: `on_isr_updated` is called with `isr_updated`.
+"""Dispatch of events to handler methods: `on_isr_updated` is called with each `isr_updated`.
 
-Owns the dispatch, made once from the closed vocabulary. A method `on_...` that names no event is a
-mistake of ours and stops at once.
+The dispatch table is made once from the closed vocabulary. A method `on_...` that matches no event
+is a programming error and raises at once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Handler = Callable[[Any], None]
 
 
 def handlers_of(part: object) -> dict[type, Handler]:
-    """The event classes that `part` wants, with its methods for them."""
+    """The event classes that `part` handles, with its methods for them."""
     names = [name for name in dir(part) if name.startswith("on_")]
     unknown = [name for name in names if name.removeprefix("on_") not in _CLASSES]
     assert not unknown, f"{type(part).__name__}: no such event: {unknown}"
@@ -25,7 +25,7 @@ def handlers_of(part: object) -> dict[type, Handler]:
 
 
 class Dispatch:
-    """Calls the parts' methods for an event, in the order of the parts."""
+    """Calls the handlers of several parts for each event, in the order of the parts."""
 
     __slots__ = ("_handlers",)
 
@@ -36,7 +36,7 @@ class Dispatch:
                 self._handlers[kind] = (*self._handlers.get(kind, ()), handler)
 
     def of_kind(self, kind: type) -> tuple[Handler, ...]:
-        """The methods that want this kind of event."""
+        """The handlers for this kind of event."""
         return self._handlers.get(kind, ())
 
     def __call__(self, event: AnyEvent) -> None:

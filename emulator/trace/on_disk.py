@@ -1,7 +1,7 @@
-"""The events of a trace file as a sequence: read when they are asked for, not kept.
+"""The events of a trace file as a sequence that reads them on access and keeps none in memory.
 
-Owns where in the file which event begins, every `STRIDE` events. A slice is another view of the
-same file. Knows traces of the current format, which number their events from 0.
+Indexes the file offset of every `STRIDE`-th event. A slice is another view of the same file. Only
+for traces in the current format, whose events are numbered from 0.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ STRIDE = 1024
 
 
 class _Offsets:
-    """Where every `STRIDE`-th event of a file begins; found by reading on from the last one."""
+    """The file offset of every `STRIDE`-th event, indexed as far as it was needed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class _Offsets:
             self._starts = [file.tell()]
 
     def before(self, place: int) -> int:
-        """Where the last event of these begins that is not behind `place`."""
+        """The file offset of the last indexed event at or before `place`."""
         block = place // STRIDE
         with self.path.open("rb") as file:
             file.seek(self._starts[-1])
@@ -38,7 +38,8 @@ class _Offsets:
 
 
 class EventsOnDisk(Sequence[AnyEvent]):
-    """The events `start` to `stop` - 1 of a trace file whose lines up to there are written."""
+    """A view of the events from `start` up to (not including) `stop`. Their lines must already be
+    written."""
 
     def __init__(self, path: Path, stop: int) -> None:
         self._offsets, self._start, self._stop = _Offsets(path), 0, stop

@@ -1,4 +1,5 @@
-"""The one percentile of the project, by nearest rank: it is always one of the values."""
+"""The project's only percentile function. It uses the nearest rank, so the result is always one of
+the values."""
 
 from __future__ import annotations
 
@@ -9,5 +10,5 @@ T = TypeVar("T")
 
 
 def nearest_rank(ordered: Sequence[T], percent: int) -> T:
-    """The first value that at least so many percent of the values do not exceed."""
+    """The smallest value that at least `percent` percent of the values do not exceed."""
     return ordered[-(-len(ordered) * percent // 100) - 1]

@@ -1,6 +1,7 @@
-"""Traces as files: a header, then one JSON object per line.
+"""Trace files: a header, then one JSON object per line.
 
-Readable up to the last whole line of a run that was killed. Knows the vocabulary, no run directory.
+The trace of a killed run is readable up to its last complete line. Knows the vocabulary, but not
+run directories.
 """
 
 from __future__ import annotations
@@ -25,15 +26,15 @@ from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import ProcessState
 
 SCHEMA_VERSION = 3
-"""1: no ProcessStateChanged, and parameters of an action as text. 1 and 2: other names for the
-kinds of actions. Older traces are still readable."""
+"""Format 1 has no ProcessStateChanged and stores an action's parameters as text. Formats 1 and 2
+use other names for the kinds of actions. All are still readable."""
 
 _decoder: msgspec.json.Decoder[AnyEvent] = msgspec.json.Decoder(AnyEvent)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """The first line of a trace. `settings` are those that were given, `defaults` the version's for
-    the others; `guards` the fixes that the version has (None: the trace does not say)."""
+    """The first line of a trace. `settings` are the explicit ones, `defaults` the version's for the
+    rest; `guards` are the version's fixes (None: unknown)."""
 
     trace: int
     scenario: str
@@ -56,7 +57,7 @@ class TraceWriter:
     """Writes events as they happen; every line except the last is complete."""
 
     def __init__(self, path: Path, header: Header, *, append: bool = False) -> None:
-        """`append`: continue an existing trace, which has its header."""
+        """`append`: continue an existing trace that already has its header."""
         self.path = path
         self._file: BinaryIO = path.open("ab" if append else "wb")
         self._encoder = msgspec.json.Encoder()
@@ -81,7 +82,7 @@ class TraceWriter:
 
 
 def read_header(path: Path) -> Header:
-    """The trace's first line. BadTrace: it is not a header."""
+    """Raises BadTrace if the first line is not a header."""
     with path.open("rb") as file:
         line = file.readline()
     try:
@@ -91,7 +92,7 @@ def read_header(path: Path) -> Header:
 
 
 def has_header(path: Path) -> bool:
-    """Whether the first line is complete. A process that was killed as it started leaves none."""
+    """Whether the first line is complete. A process killed during start-up leaves none."""
     if not path.exists():
         return False
     with path.open("rb") as file:
@@ -99,7 +100,7 @@ def has_header(path: Path) -> bool:
 
 
 def decode_event(line: bytes) -> AnyEvent:
-    """One line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
+    """Decode one line of a trace, of this format or an older one. Raises msgspec.DecodeError."""
     if line.startswith(_OLDER_LINES):
         line = _in_current_format(line)
     return decode_untrusted(line, _decoder)
@@ -114,8 +115,7 @@ _OLDER_LINES = tuple(f'{{"kind":"{kind}"'.encode() for kind in OLDER_KINDS)
 
 
 def _in_current_format(line: bytes) -> bytes:
-    """A line of format 1 or 2 as format 3. In format 1 an action's parameters were a JSON
-    string."""
+    """Convert a line of format 1 or 2 to format 3."""
     event = msgspec.json.decode(line, type=dict[str, Any])
     event["kind"] = OLDER_KINDS[event["kind"]]
     if "arguments" in event:
@@ -124,8 +124,8 @@ def _in_current_format(line: bytes) -> bytes:
 
 
 def read_events(path: Path) -> Iterator[AnyEvent]:
-    """The events of a trace in order, in the current format. An incomplete last line (the
-    run was killed) is left out."""
+    """The events of a trace in order, in the current format. An incomplete last line (of a killed
+    run) is ignored."""
     header = read_header(path)
     events = _read_lines(path)
     return with_process_states(events) if header.trace < 2 else events
@@ -147,8 +147,8 @@ def _read_lines(path: Path) -> Iterator[AnyEvent]:
 
 
 def with_process_states(events: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
-    """A trace of format 1 with the process states that its actions and boots imply; events get new
-    sequence numbers."""
+    """Add to a trace of format 1 the process states that its actions and starts imply. Events get
+    new sequence numbers."""
     numbers: dict[int, int] = {}
     states: dict[int, ProcessState] = {}
     before_pause: dict[int, ProcessState] = {}

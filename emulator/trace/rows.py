@@ -1,9 +1,9 @@
-"""Kinds of rows that a data set of many runs has beside the events of the vocabulary.
+"""The kinds of rows that a data set of many runs has in addition to events.
 
-A trace file says in its header and its summary what a run was and what came of it, and a server's
-log lies beside it. In a data set all of it is rows: a run's first row, its last one, and one for
-each transaction that its ZooKeeper server itself logged. They look like events, have a `seq` of -1,
-and never happen in a trace; the vocabulary of events stays closed.
+A trace file describes its run in the header and in the summary, and the server's log lies beside
+it. In a data set these are rows: the first and the last row of a run, and one row for each
+transaction in its ZooKeeper server's own log. They look like events with `seq` -1 but never occur
+in a trace, so the vocabulary of events stays closed.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from emulator.trace.values import LoggedOp
 
 
 class Setting(msgspec.Struct, frozen=True, gc=False):
-    """A Kafka setting by its name."""
+    """A Kafka setting."""
 
     name: str
     value: str
 
 
 class Figure(msgspec.Struct, frozen=True, gc=False):
-    """A figure of a run's summary by its name (`docs/summary.md`)."""
+    """A figure of a run's summary (`docs/summary.md`)."""
 
     name: str
     value: float
 
 
 class BrokenRow(msgspec.Struct, frozen=True, gc=False):
-    """A violated invariant; `hazard`: the known hazard of Kafka that explains it, if any."""
+    """A violated invariant; `hazard` is the known Kafka hazard that explains it, if any."""
 
     invariant: str
     text: str
@@ -40,8 +40,8 @@ class BrokenRow(msgspec.Struct, frozen=True, gc=False):
 
 
 class RunBegan(Event, frozen=True, gc=False):
-    """The start of a run: its seed (hexadecimal, up to 64 bits), all settings in force, those that
-    a sweep or `--set` chose, and the command that replays it. `traced`: the data set has its
+    """The start of a run: its seed (hexadecimal, up to 64 bits), all settings in force, those
+    chosen by a sweep or `--set`, and the command that replays it. `traced`: the data set has its
     events."""
 
     seed: str
@@ -53,7 +53,8 @@ class RunBegan(Event, frozen=True, gc=False):
 
 
 class RunEnded(Event, frozen=True, gc=False):
-    """The outcome of a run; `t` is its end. A run without this row was killed or is still going."""
+    """The outcome of a run; `t` is its end. A run without this row was killed or is still
+    running."""
 
     verdict: str
     interrupted: bool
@@ -62,8 +63,8 @@ class RunEnded(Event, frozen=True, gc=False):
 
 
 class ZkLogged(Event, frozen=True, gc=False):
-    """A transaction in the log that the run's own ZooKeeper server wrote, read back from its files:
-    `broker` is the owner of the session (0: none is known), `logged_ms` the server's wall clock."""
+    """A transaction from the log files of the run's own ZooKeeper server. `broker` owns the session
+    (0: unknown); `logged_ms` is the server's wall clock."""
 
     zxid: int
     op: str

@@ -1,9 +1,8 @@
-"""Where events go: kept in memory, handed to listeners, written as lines.
+"""Collects events: numbers them, keeps them in memory, passes them to listeners.
 
-The sink numbers events; their order is the order of the trace. It keeps them all, or, where they
-are written to a file, up to a limit: a longer run has its events there alone. A listener (an
-invariant, a metric, a progress line) sees each event once, right after it happened. A file is
-written line by line, so that what happened before a crash can be read up to the last line.
+The sink numbers events in the order of the trace. It keeps all of them, or, when a listener writes
+them to a file, only up to a limit; a longer run then has its events only in the file. A listener
+(an invariant, a metric, a progress line) sees each event once, right after it happened.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ Listener = Callable[[Any], None]
 
 
 class Sink:
-    """A trace in the making."""
+    """A trace that is being written."""
 
     __slots__ = ("_by_kind", "_listeners", "_open", "events", "kept_max", "next_seq")
 
     def __init__(self, kept_max: int | None = None) -> None:
-        """`kept_max`: with more events than these, `events` begins again, empty."""
+        """`kept_max`: when `events` would exceed this length, it is cleared."""
         self.events: list[Any] = []
         self.kept_max = kept_max
         self.next_seq = 0
@@ -29,13 +28,13 @@ class Sink:
         self._open = True
 
     def listen(self, listener: Listener) -> None:
-        """Call `listener` with every event from now on; one that can say who of its parts wants a
-        kind of event (`of_kind`) is asked once for each, and they are called."""
+        """Call `listener` with every event from now on. If it has `of_kind`, that is called once
+        for each kind, and the handlers it returns are called instead."""
         self._listeners.append(listener)
         self._by_kind.clear()
 
     def append(self, event: Any) -> None:
-        """Take an event that carries `next_seq`."""
+        """Accept an event, whose `seq` must be `next_seq`."""
         if not self._open:
             return
         self.events.append(event)
@@ -50,7 +49,7 @@ class Sink:
             call(event)
 
     def _calls(self, kind: type) -> tuple[Listener, ...]:
-        """The listeners for a kind of event, in the order in which they were added."""
+        """The handlers for a kind of event, in the order in which the listeners were added."""
         calls: list[Listener] = []
         for listener in self._listeners:
             of_kind = getattr(listener, "of_kind", None)
@@ -60,9 +59,9 @@ class Sink:
 
     @property
     def has_all(self) -> bool:
-        """`events` has every event."""
+        """Whether `events` has every event so far."""
         return len(self.events) == self.next_seq
 
     def close(self) -> None:
-        """Accept no more events: the world is shutting down."""
+        """Ignore all further events: the world is shutting down."""
         self._open = False

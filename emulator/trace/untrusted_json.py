@@ -1,4 +1,4 @@
-"""JSON of files that may hold anything: one error for all that can be wrong with it."""
+"""Decoding of JSON from untrusted files, with one error for everything that can be wrong."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ T = TypeVar("T")
 
 
 def decode_untrusted(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
-    """msgspec.DecodeError, and nothing else: msgspec itself raises others for text that is not
-    UTF-8, and for what is nested without end."""
+    """Raises only msgspec.DecodeError. msgspec itself raises others for text that is not UTF-8 and
+    for excessive nesting."""
     try:
         return decoder.decode(data)
     except UnicodeDecodeError as error:

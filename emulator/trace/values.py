@@ -1,6 +1,6 @@
 """Values that events carry: partitions, partition states, requests on the wire.
 
-Small and frozen, without behaviour; TopicPartition is the one that `zk.client.codec` decodes.
+Small frozen structs without behaviour. TopicPartition is the type that `zk.client.codec` decodes.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = [
 
 
 ProcessState = Literal["starting", "up", "paused", "stopping", "dead"]
-"""Of a broker: it boots; it serves; nothing of it runs (SIGSTOP); it shuts down in an orderly way;
-it is gone."""
+"""The state of a broker's process: starting, serving, suspended (SIGSTOP), in an orderly shutdown,
+or gone."""
 
 
 class Lagging(NamedTuple):
@@ -38,8 +38,6 @@ class Lagging(NamedTuple):
 
 
 class Offset(NamedTuple):
-    """A partition and an offset in it."""
-
     partition: TopicPartition
     offset: int
 
@@ -52,107 +50,104 @@ class EpochRun(NamedTuple):
 
 
 class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """What an action says beside its name and its broker: the closed vocabulary of all of them.
-    What does not belong to it, or was left to its default, is not there."""
+    """The parameters of all actions; a closed vocabulary. Those that an action does not have, or
+    left at the default, are absent."""
 
     topic: str = ""
-    """The topic that is made, changed, written to or read."""
+    """The topic to create, change, write to or read."""
     assignment: tuple[tuple[int, ...], ...] = ()
     """The replicas of each new partition."""
     partition: int | None = None
-    """The partition that is reassigned."""
+    """The partition to reassign."""
     replicas: tuple[int, ...] | None = None
-    """Its new replicas (none: the reassignment is cancelled)."""
+    """The new replicas (empty: cancel the reassignment)."""
     partitions: tuple[int | tuple[str, int], ...] | None = None
-    """The topic's partitions that a client uses; or the partitions to be elected for."""
+    """The partitions that a client uses, or for which to elect a leader."""
     through: str = ""
-    """`api` or `znode`: how a command comes to the controller."""
+    """How a command reaches the controller: `api` or `znode`."""
     config: dict[str, str] | None = None
     """Settings of the topic or the broker."""
     num_partitions: int | None = None
-    """How many, where no assignment says it."""
+    """The number of partitions, if there is no assignment."""
     replication_factor: int | None = None
-    """Replicas of each, where no assignment says it."""
+    """Replicas per partition, if there is no assignment."""
     rate: float | None = None
-    """Records a second."""
+    """Records per second."""
     records: int | None = None
-    """Records in all."""
+    """The total number of records."""
     acks: str = ""
-    """The producer's `acks`."""
     record_bytes: int | None = None
-    """Size of a record."""
     batch: int | None = None
-    """Records in a batch."""
     client: dict[str, int | str] | None = None
-    """Settings of the client."""
     at: str = ""
-    """The kind of place where something is held."""
+    """The kind of hold point."""
     of: str = ""
-    """What is held there: a request, an operation, a checkpoint."""
+    """The operation or the request kind to hold, or the checkpoint."""
     which: str = ""
-    """How its own name begins: a path, an event."""
+    """A prefix of its name: a path, an event."""
     server: str = ""
     """`zookeeper`, or one server of the ensemble."""
     peer: int | str | None = None
-    """The other end of a link: a broker, or `zookeeper`."""
+    """The other end of a link: a broker or `zookeeper`."""
     thread: str = ""
-    """The thread that is held."""
+    """The thread to hold."""
     when: str = ""
-    """`before` or `after`: a connection breaks before or after the request is applied."""
+    """Whether a connection breaks `before` or `after` the request is applied."""
     request: str = ""
-    """The kind of request between brokers at which a connection breaks."""
+    """The kind of inter-broker request at which a connection breaks."""
     late_ms: int | None = None
     """How much later the broken connection is noticed, in milliseconds."""
     op: str = ""
     """The ZooKeeper operation at which a connection breaks."""
     fault: str = ""
-    """What a disk does: `error`, `full`, `short_writes`, `bit_flip` or `bad_sector`."""
+    """The fault of a disk: `error`, `full`, `short_writes`, `bit_flip` or `bad_sector`."""
     call: str = ""
-    """The calls to the file system that fail (none: any)."""
+    """The file system calls that fail (empty: any)."""
     count: int | None = None
-    """How many connections break, or calls fail; or how many partitions the topic has then."""
+    """The number of connections that break or calls that fail, or the topic's new number of
+    partitions."""
     delay_ms: int | None = None
-    """What is added to every message."""
+    """The delay added to every message."""
     low_ms: int | None = None
-    """A link's latency: at least."""
+    """A link's minimum latency."""
     typical_ms: int | None = None
-    """A link's latency: mostly."""
+    """A link's typical latency."""
     high_ms: int | None = None
-    """A link's latency: at most."""
+    """A link's maximum latency."""
     loss: float | None = None
-    """The share of messages that is lost."""
+    """The fraction of messages lost."""
     bytes_per_s: int | None = None
-    """The bandwidth of a link or a follower; 0: no limit."""
+    """The bandwidth of a link or a follower; 0: unlimited."""
     ways: str = ""
-    """Which directions of a link: `both`, `to_peer` or `from_peer`."""
+    """The affected directions of a link: `both`, `to_peer` or `from_peer`."""
     ms_per_append: int | None = None
-    """How long the disk takes for an append."""
+    """How long each append takes on the disk."""
     free_bytes: int | None = None
-    """What a full disk has left."""
+    """The free space left on a full disk."""
     directory: int | None = None
-    """The log directory, by its place."""
+    """The index of the log directory."""
     lose: str = ""
-    """What a crash takes with it: `unflushed` or `disk`."""
+    """What a crash destroys: `unflushed` or `disk`."""
     registered_ms: int | None = None
-    """How long after its start the broker is registered."""
+    """When to create the broker's registration, in milliseconds since the cluster was up."""
     if_down: bool = False
-    """Only a broker that does not run is started."""
+    """Start the broker only if it is not running."""
     profile: str = ""
-    """The version that the new process runs."""
+    """The Kafka version of the new process."""
     propagation: str = ""
-    """How its leaders tell the controller of ISR changes: `zk` or `rpc`."""
+    """How its leaders report ISR changes to the controller: `zk` or `rpc`."""
 
     @property
     def text(self) -> str:
-        """As one JSON object, for readers of the data set."""
+        """One JSON object, for readers of the data set."""
         return msgspec.json.encode(self).decode()
 
 
 class PartitionState(msgspec.Struct, frozen=True, gc=False):
     """One partition in a LeaderAndIsr or UpdateMetadata request, and in a metadata cache.
 
-    `controller_epoch` is the deciding one, from the state znode. `zk_version` is the znode's data
-    version.
+    `controller_epoch` is that of the controller that decided, from the state znode. `zk_version` is
+    the znode's data version.
     """
 
     partition: TopicPartition
@@ -169,7 +164,7 @@ class PartitionState(msgspec.Struct, frozen=True, gc=False):
 
 
 class WireOp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One operation inside a multi as it was sent."""
+    """One operation of a multi as it was sent."""
 
     op: str
     path: str
@@ -178,7 +173,7 @@ class WireOp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class LoggedOp(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
-    """One operation inside a logged multi, as the server's transaction log has it."""
+    """One operation of a multi in the server's transaction log."""
 
     op: str
     path: str | None = None

@@ -1,1 +1,1 @@
-"""Failures of Kafka itself, recognised behind broken invariants; one file each."""
+"""Recognisers of Kafka's own failures behind violated invariants, one file each."""

@@ -1,4 +1,5 @@
-"""A controller writes an ISR, loses the answer, and refuses the leader for its own write."""
+"""A controller writes an ISR, loses the response, and then refuses the leader because of its own
+write."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from emulator.trace.state.partitions import Partitions
 
 class DoesNotRecogniseItsOwnWrite(Hazard):
     """KafkaZkClient.scala@2.7.2 retryRequestsUntilConnected sends a multi again after a lost
-    connection, and setTopicPartitionStatesRaw compares versions only, where a leader's own write
-    was recognised since 0.8.2 (KAFKA-1382). Never fixed in a version with ZooKeeper (H20)."""
+    connection. setTopicPartitionStatesRaw compares only versions, whereas leaders have recognised
+    their own writes since 0.8.2 (KAFKA-1382). Never fixed in a version with ZooKeeper (H20)."""
 
     name = "own AlterIsr write"
     about = (
@@ -25,9 +26,9 @@ class DoesNotRecogniseItsOwnWrite(Hazard):
     breaks = ("replicas return to isr", "controller knows states", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The controller answered INVALID_UPDATE_VERSION although the partition's state was what
-        the leader had proposed, newer than the controller's cache. The leader has learned no other
-        state since; nor has the controller, where that is what is broken."""
+        """The controller answered INVALID_UPDATE_VERSION although the partition's state was the
+        leader's proposal, newer than the controller's cache. The leader has learned no other state
+        since; nor has the controller, if the violation is about it."""
         name = violation.partition
         if name is None:
             return False

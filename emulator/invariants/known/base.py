@@ -1,10 +1,10 @@
-"""What a hazard is, and the registry of them.
+"""The base class of hazards, and their registry.
 
-A hazard is a failure of Kafka's design that this version has no guard against: one file in this
-package with one subclass of `Hazard`. It says which invariants it breaks, and recognises its
-pattern in the trace behind a violation; so a broken invariant is either a hazard by name or a fault
-of ours. A pattern has to be one that only this hazard leaves: what is recognised too easily hides
-our own mistakes. Nothing outside its file knows its name.
+A hazard is a failure of Kafka's design against which this version has no guard: one file in this
+package with one subclass of `Hazard`. It declares which invariants it breaks, and recognises its
+pattern in the trace behind a violation. A violation without a hazard is therefore a bug of the
+emulator. A pattern must be specific: one that matches too easily hides our own bugs. Only its own
+file knows a hazard's name.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from emulator.trace.events import AnyEvent, BrokerStarting, IsrUpdateStarted
 
 
 class Hazard:
-    """One hazard. `name` is Kafka's ticket where there is one; `breaks` the invariants it can
-    break; `about` its story in a sentence."""
+    """`name`: Kafka's ticket, if there is one. `breaks`: the invariants that it can violate.
+    `about`: a description in one sentence."""
 
     name: ClassVar[str]
     about: ClassVar[str]
     breaks: ClassVar[tuple[str, ...]]
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Whether its pattern is in the trace, where the violation needs it."""
+        """Whether the trace contains its pattern in a place that explains the violation."""
         raise AssertionError(f"{type(self).__name__} recognises nothing")
 
 
 @cache
 def hazards() -> tuple[Hazard, ...]:
-    """All hazards; found by a scan of this package."""
+    """All hazards, found by a scan of this package."""
     kinds = classes_of("emulator.invariants.known", Hazard)
     return tuple(sorted((kind() for kind in kinds), key=lambda h: h.name))
 
 
 def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
-    """The name of the hazard behind a violation; empty: none is known, the fault is ours."""
+    """The name of the hazard behind a violation; empty if none is known, so it is our bug."""
     for hazard in hazards():
         if violation.invariant in hazard.breaks and hazard.explains(violation, events):
             return hazard.name
@@ -51,7 +51,7 @@ def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
 
 
 def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdateStarted, int]:
-    """The decision that took a broker out of an ISR, and how many records it lacked then."""
+    """The decision that removed a broker from an ISR, and how many records it lacked then."""
     started = events[violation.facts[1]]
     assert isinstance(started, IsrUpdateStarted)
     (leo,) = (one.leo for one in started.out_of_sync if one.replica == violation.broker)
@@ -59,7 +59,7 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
 
 
 def missing_members(violation: Violation) -> set[int]:
-    """Who is missing: replicas in an ISR, brokers in metadata, or the broker that it is about."""
+    """The missing brokers: ISR members, brokers in metadata, or the violation's broker."""
     match violation:
         case MissingReplicas(missing=missing):
             return set(missing)
@@ -69,8 +69,8 @@ def missing_members(violation: Violation) -> set[int]:
 
 
 def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:
-    """Whether the version that the broker of this event ran then has no such guard. One that was
-    switched for a run is not in the trace: what is broken without it is for its reader to find."""
+    """Whether the version of this event's broker at that time lacks the guard. Guards that were
+    switched for a run are not in the trace, so violations caused by them are not recognised."""
     for event in reversed(events[: at.seq]):
         if isinstance(event, BrokerStarting) and event.broker == at.broker:
             return guard not in profiles()[event.profile].guards

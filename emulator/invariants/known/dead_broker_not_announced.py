@@ -13,8 +13,8 @@ from emulator.trace.events import AnyEvent
 
 
 class DeadBrokerNotAnnounced(Hazard):
-    """KafkaController.scala@2.6.3 onReplicasBecomeOffline sends UpdateMetadata itself only where no
-    partition has lost its leader; otherwise it leaves that to the election."""
+    """KafkaController.scala@2.6.3 onReplicasBecomeOffline sends UpdateMetadata itself only if no
+    partition has lost its leader. Otherwise it relies on the election."""
 
     name = "dead broker not announced"
     about = (
@@ -24,7 +24,8 @@ class DeadBrokerNotAnnounced(Hazard):
     breaks = ("dead brokers are announced",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The controller that saw it die runs such a version, and a partition was leaderless."""
+        """The controller that noticed the death runs such a version, and a partition was
+        leaderless."""
         saw = events[violation.facts[0]]
         running = ""
         leaderless = False

@@ -1,4 +1,4 @@
-"""Up to 1.0 the last member of an ISR goes with its broker where unclean elections are allowed."""
+"""Up to 1.0 the last ISR member is removed with its broker if unclean elections are allowed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class EmptyIsr(Hazard):
     breaks = ("leader in isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """A controller whose version has no guard has written it."""
+        """A controller without the guard wrote the empty ISR."""
         written = events[violation.facts[1]]
         if not isinstance(written, e.ZkTransaction):
             return False

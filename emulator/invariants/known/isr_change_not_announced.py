@@ -23,7 +23,7 @@ class IsrChangeNotAnnounced(Hazard):
     breaks = ("controller knows states", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The last leader that changed it runs a version without notifications."""
+        """The last leader that changed the ISR runs a version without notifications."""
         versions: dict[int, str] = {}
         silent = False
         for event in events:

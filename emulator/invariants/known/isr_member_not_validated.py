@@ -13,8 +13,8 @@ from emulator.trace.events import AnyEvent
 
 
 class IsrMemberNotValidated(Hazard):
-    """A leader writes its ISR itself and judges by fetches alone (Partition.scala@2.6.3
-    maybeExpandIsr); AlterIsr names members by their ids (KIP-841, KIP-903)."""
+    """A leader writes its ISR itself, based only on fetches (Partition.scala@2.6.3 maybeExpandIsr);
+    AlterIsr identifies members only by id (KIP-841, KIP-903)."""
 
     name = "ISR member not validated"
     about = (
@@ -24,8 +24,8 @@ class IsrMemberNotValidated(Hazard):
     breaks = ("eligible members join",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The member's process ended or lost its session between the leader's decision and the
-        write, and the leader runs a version that does not check."""
+        """The member's process or session ended between the leader's decision and the write, and
+        the leader's version does not check this."""
         decided = None
         past = events[: violation.facts[1]]
         for event in past:
@@ -40,7 +40,7 @@ class IsrMemberNotValidated(Hazard):
 
 
 def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:
-    """Its process or its session had ended when the leader decided, or ended afterwards."""
+    """Whether its process or session had ended at the leader's decision, or ended afterwards."""
     ended = False
     for event in past:
         if event.broker != broker:
@@ -53,7 +53,7 @@ def _ended(broker: int, decided: int, past: Sequence[AnyEvent]) -> bool:
 
 
 def _ends(event: AnyEvent) -> bool:
-    """The event ends its process or its session."""
+    """Whether the event ends a process or a session."""
     match event:
         case e.ProcessStateChanged(state="paused" | "stopping" | "dead"):
             return True

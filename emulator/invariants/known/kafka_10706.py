@@ -1,4 +1,4 @@
-"""Up to 2.6.0 a follower may ask for an epoch without a record for ever (KAFKA-10706)."""
+"""Up to 2.6.0 a follower may request an epoch without records forever (KAFKA-10706)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class EpochWithoutRecord(Hazard):
     breaks = ("followers fetch", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each broker that is out led without a record, in such a version, and since then it has
-        neither restarted nor fetched."""
+        """Each broker outside the ISR was leader without appending a record, in such a version, and
+        has neither restarted nor fetched since."""
         return all(_is_stuck(broker, violation, events) for broker in missing_members(violation))
 
 

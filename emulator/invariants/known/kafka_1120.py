@@ -1,4 +1,4 @@
-"""Up to 2.1 a controller misses that a broker was away (KAFKA-1120)."""
+"""Up to 2.1 a controller may miss a broker's restart (KAFKA-1120)."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from zk import paths
 
 
 class MissesABounce(Hazard):
-    """The watch on /brokers/ids says only that something changed, and the controller compares ids
-    (KafkaController.scala@1.0.2 BrokerChange). A registration that went and came back while it was
-    busy is the one that it knows (B12)."""
+    """The watch on /brokers/ids only signals a change, and the controller compares ids
+    (KafkaController.scala@1.0.2 BrokerChange). A registration that was deleted and recreated while
+    the controller was busy looks unchanged (B12)."""
 
     name = "KAFKA-1120"
     about = (
@@ -25,8 +25,8 @@ class MissesABounce(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker that it is about, or each that is missing in an ISR, was away, and the
-        controller did not see that."""
+        """The violation's broker, or each missing ISR member, was away, and the controller did not
+        notice."""
         unseen, missed = set[int](), set[int]()
         for event in events:
             match event:

@@ -1,5 +1,4 @@
-"""KAFKA-12315: a controller that was fenced in the middle of a transition is failed when it is
-elected again."""
+"""KAFKA-12315: a controller that was fenced during a transition fails when it is elected again."""
 
 from __future__ import annotations
 
@@ -14,8 +13,8 @@ _MARK = "IllegalState: the batch is not empty"
 
 
 class Kafka12315(Hazard):
-    """What the transition had gathered stays in its state machine's batch; every later transition
-    of that machine fails until the process ends, and the controller does not notice (open)."""
+    """The transition's requests stay in the state machine's batch, so every later transition of
+    that machine fails until the process ends, without the controller noticing (open)."""
 
     name = "KAFKA-12315"
     about = (
@@ -25,7 +24,7 @@ class Kafka12315(Hazard):
     breaks = ("metadata converges", "nothing is left to do", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The present controller has failed in this way, in the process that it still is."""
+        """The current controller has failed in this way, in its current process."""
         controller, failed = 0, False
         for event in events:
             match event:

@@ -12,8 +12,9 @@ from emulator.trace.events import AnyEvent
 
 
 class RemovesTheNextProposal(Hazard):
-    """AlterIsrManager.scala@2.7.2 clearPending forgets a proposal that is in flight, so the next
-    one finds room; the response to the first then removes the entry, whichever it is (B29)."""
+    """AlterIsrManager.scala@2.7.2 clearPending removes a proposal that is in flight, so the next
+    one can be enqueued. The response to the first one then removes the entry of the second
+    (B29)."""
 
     name = "KAFKA-12686"
     about = (
@@ -23,7 +24,7 @@ class RemovesTheNextProposal(Hazard):
     breaks = ("replicas return to isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The response to an older proposal came after the leader's last one, which cannot have
+        """The response to an older proposal arrived after the leader's last one, which cannot have
         been sent: there is one request at a time, and one entry per partition."""
         name = violation.partition
         proposer, removed = 0, False

@@ -1,4 +1,4 @@
-"""With AlterIsr, up to 3.0 nobody looks at the high watermark when a shrink is committed
+"""With AlterIsr, up to 3.0 the high watermark is not updated when a shrink is committed
 (KAFKA-13091)."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from emulator.trace.events import AnyEvent
 
 
 class HighWatermarkStays(Hazard):
-    """Partition.scala@2.7.2 handleAlterIsrUpdate takes the new ISR over and leaves it at that."""
+    """Partition.scala@2.7.2 handleAlterIsrUpdate adopts the new ISR and does nothing else."""
 
     name = "KAFKA-13091"
     about = (
@@ -23,7 +23,8 @@ class HighWatermarkStays(Hazard):
     breaks = ("acks follow the isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The shrink was the controller's answer to a proposal, at a leader that does not look."""
+        """The shrink came from the controller's response to a proposal, at a leader without the
+        fix."""
         shrink, rise = (events[fact] for fact in violation.facts)
         proposed = any(
             isinstance(one, e.AlterIsrProposed)

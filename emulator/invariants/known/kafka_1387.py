@@ -1,4 +1,4 @@
-"""Up to 0.8.2 a broker waits for a registration of its own to go (KAFKA-1387)."""
+"""Up to 0.8.2 a broker may wait for its own registration to disappear (KAFKA-1387)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from zk.errors import Code
 
 
 class WaitsForItself(Hazard):
-    """createEphemeralPathExpectConflictHandleZKBug@0.8.2.2 takes a node that says what it would
-    write for that of an earlier session, and waits until it is gone. The session that holds it may
-    be its own by now: the state listener has registered the broker meanwhile."""
+    """createEphemeralPathExpectConflictHandleZKBug@0.8.2.2 assumes that a znode with the data that
+    it is about to write belongs to an earlier session, and waits for its deletion. But the owner
+    may be its own session, if the state listener has registered the broker in the meantime."""
 
     name = "KAFKA-1387"
     about = (
@@ -27,13 +27,14 @@ class WaitsForItself(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker, or each missing ISR member, waits for the znode that it wrote itself."""
+        """The broker, or each missing ISR member, waits for the deletion of a znode that it wrote
+        itself."""
         waiting = _waiting(events)
         return violation.broker in waiting or missing_members(violation) <= waiting
 
 
 def _waiting(events: Sequence[AnyEvent]) -> set[int]:
-    """Who found the registration of its own process in the way, and did not start since."""
+    """Brokers that wait for a registration of their own process and have not restarted since."""
     znodes, wrote, waiting = Znodes(), dict[int, int](), set[int]()
     for event in events:
         mine = paths.broker_id(event.broker)

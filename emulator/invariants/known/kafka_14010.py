@@ -1,4 +1,4 @@
-"""Up to 3.2.0 a proposal that is repeated in the response handler is refused as a duplicate
+"""Up to 3.2.0 a proposal that is resubmitted in the response handler is refused as a duplicate
 (KAFKA-14010)."""
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from emulator.trace.events import AnyEvent
 
 
 class RefusesItsOwnRepetition(Hazard):
-    """AlterIsrManager.scala@2.8.2 handleAlterIsrResponse calls back before it removes the entry, so
-    a repetition finds it there; then the entry goes, and nothing is sent (H19)."""
+    """AlterIsrManager.scala@2.8.2 handleAlterIsrResponse runs the callback before it removes the
+    entry, so a resubmission finds the entry and is refused. Then the entry is removed, and nothing
+    is sent (H19)."""
 
     name = "KAFKA-14010"
     about = (
@@ -24,7 +25,7 @@ class RefusesItsOwnRepetition(Hazard):
     breaks = ("replicas return to isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's repetition could not be enqueued, and nobody has led since."""
+        """The leader's resubmission was refused, and the leader has not changed since."""
         name = violation.partition
         repeated, refused = -1, False
         for event in events:

@@ -1,4 +1,4 @@
-"""In 0.8 a follower that is too many messages behind is expelled, however recently it had all
+"""In 0.8 a follower that is too many messages behind is removed, however recently it was caught up
 (KAFKA-1546)."""
 
 from __future__ import annotations
@@ -23,6 +23,6 @@ class ExpelledByMessages(Hazard):
     breaks = ("caught up members stay",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's version counts messages, and who leaves lacks some."""
+        """The leader's version counts messages, and the removed follower lacks some."""
         started, behind = expelled(violation, events)
         return behind > 0 and lacks(LAG_BY_TIME_ONLY, started, events)

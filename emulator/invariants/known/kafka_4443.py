@@ -13,9 +13,9 @@ from emulator.trace.values import TopicPartition
 
 
 class UnknownLeader(Hazard):
-    """From 0.9 on a broker looks for its new leader in its metadata cache, and does nothing where
-    it is not there (ReplicaManager.scala@0.9.0.1 makeFollowers); a controller that has just been
-    elected sends LeaderAndIsr first, and never again (H28)."""
+    """From 0.9 on a broker looks up its new leader in its metadata cache, and does nothing if the
+    leader is missing there (ReplicaManager.scala@0.9.0.1 makeFollowers). A newly elected controller
+    sends LeaderAndIsr before UpdateMetadata, and does not repeat it (H28)."""
 
     name = "KAFKA-4443"
     about = (
@@ -32,7 +32,7 @@ class UnknownLeader(Hazard):
 
 
 def _idle(partition: TopicPartition | None, events: Sequence[AnyEvent]) -> set[int]:
-    """The brokers that could not follow the leader that they received, and have no role since."""
+    """The brokers that could not follow a leader they received, and have had no role since."""
     live, elected, idle = dict[int, tuple[int, ...]](), dict[int, AnyEvent](), set[int]()
     for event in events:
         match event:

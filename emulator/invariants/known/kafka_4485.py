@@ -1,4 +1,5 @@
-"""Up to 0.10.1 a follower that is always slightly behind never counts as caught up (KAFKA-4485)."""
+"""Up to 0.10.1 a follower that is always slightly behind is never considered caught up
+(KAFKA-4485)."""
 
 from __future__ import annotations
 
@@ -12,8 +13,8 @@ from emulator.trace.events import AnyEvent
 
 
 class NeverCaughtUp(Hazard):
-    """Replica.scala@0.10.1.1 updateLogReadResult takes the time of a fetch only if its offset is
-    the leader's log end of that very moment."""
+    """Replica.scala@0.10.1.1 updateLogReadResult records the time of a fetch only if its offset is
+    the leader's current log end."""
 
     name = "KAFKA-4485"
     about = (
@@ -23,8 +24,8 @@ class NeverCaughtUp(Hazard):
     breaks = ("caught up members stay",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's version counts from the last fetch at its very log end on, and that was
-        longer ago than the follower has been behind; who leaves lacks some."""
+        """The leader's version measures from the last fetch at exactly its log end, and that was
+        longer ago than the follower has been behind. The removed follower lacks records."""
         started, behind = expelled(violation, events)
         since_ms = {one.replica: one.not_caught_up_ms for one in started.out_of_sync}
         by_time = since_ms[violation.broker] * 1000 > 2 * LATELY_US

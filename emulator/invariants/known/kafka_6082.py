@@ -1,4 +1,4 @@
-"""Up to 2.0 nothing keeps a controller from writing after another was elected (KAFKA-6082)."""
+"""Up to 2.0 a controller can still write after another one was elected (KAFKA-6082)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.trace.values import TopicPartition
 
 
 class UnfencedController(Hazard):
-    """KafkaZkClient.scala@2.0.1 updateLeaderAndIsr has no check of the epoch (H6)."""
+    """KafkaZkClient.scala@2.0.1 updateLeaderAndIsr does not check the controller epoch (H6)."""
 
     name = "KAFKA-6082"
     about = (
@@ -30,8 +30,8 @@ class UnfencedController(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The writer, or the last writer of the state that the controller does not know, runs a
-        version that does not fence writes."""
+        """The writer (or the last writer of a state that the controller does not know) runs a
+        version without fenced writes."""
         written: AnyEvent | None = events[violation.facts[1]]
         if violation.invariant != self.breaks[0]:
             written = _write_after_election(violation.partition, events)
@@ -43,7 +43,7 @@ class UnfencedController(Hazard):
 def _write_after_election(
     name: TopicPartition | None, events: Sequence[AnyEvent]
 ) -> AnyEvent | None:
-    """The write that a state is of, if it is that of a controller after another was elected."""
+    """The write of this state, if a controller made it after another one was elected."""
     state, controller, written = CoreState(), 0, None
     for event in events:
         state(event)

@@ -1,4 +1,4 @@
-"""Up to 2.0 a controller may raise the epoch when /controller is another's (KAFKA-6082)."""
+"""Up to 2.0 a controller may raise the epoch while /controller belongs to another (KAFKA-6082)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from emulator.trace.state.znodes import Znodes
 
 
 class EpochOfAnother(Hazard):
-    """KafkaController.scala@2.0.1 elect creates `/controller` and then raises the epoch, each for
-    itself; in between the session may end, and another be elected (H8)."""
+    """KafkaController.scala@2.0.1 elect creates `/controller` and then raises the epoch in a
+    separate request; in between the session may expire and another broker be elected (H8)."""
 
     name = "KAFKA-6082-epochs"
     about = (
@@ -35,7 +35,7 @@ class EpochOfAnother(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The last broker that raised the epoch did so while /controller named another one; up to
-        the violation, or, where something has not come about, to the end."""
+        the violation, or for liveness up to the end."""
         znodes, usurped = Znodes(), False
         is_over = invariants()[violation.invariant].liveness
         for event in events if is_over else events[: violation.facts[1] + 1]:

@@ -1,4 +1,5 @@
-"""Up to 2.0.0 a follower joins the ISR before it has what older leaders committed (KAFKA-7128)."""
+"""Up to 2.0.0 a follower joins the ISR before it has all committed records of older leaders
+(KAFKA-7128)."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ from emulator.trace.events import AnyEvent
 
 
 class JoinsTooEarly(Hazard):
-    """Partition.scala@2.0.0 maybeExpandIsr asks for the high watermark alone (H16)."""
+    """Partition.scala@2.0.0 maybeExpandIsr checks only the high watermark (H16)."""
 
     name = "KAFKA-7128"
     about = (
@@ -22,7 +23,7 @@ class JoinsTooEarly(Hazard):
     breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Somebody joined this partition's ISR below the start of the leader's epoch."""
+        """A follower joined this partition's ISR below the start offset of the leader's epoch."""
         starts: dict[int, int] = {}
         followers: dict[tuple[int, int], int] = {}
         for event in events[: violation.facts[1] + 1]:

@@ -1,4 +1,4 @@
-"""Up to 2.0 a follower that has every record is expelled once it stops fetching (KAFKA-7152)."""
+"""Up to 2.0 a follower that has every record is removed once it stops fetching (KAFKA-7152)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from emulator.trace.events import AnyEvent
 
 
 class ExpelledAtTheLogEnd(Hazard):
-    """Partition.scala@2.0.1 getOutOfSyncReplicas looks at the time alone."""
+    """Partition.scala@2.0.1 getOutOfSyncReplicas checks only the time."""
 
     name = "KAFKA-7152"
     about = (
@@ -21,6 +21,6 @@ class ExpelledAtTheLogEnd(Hazard):
     breaks = ("caught up members stay",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's version has no guard, and who leaves has all."""
+        """The leader's version lacks the guard, and the removed follower has every record."""
         started, behind = expelled(violation, events)
         return behind <= 0 and lacks(STAY_AT_LOG_END, started, events)

@@ -1,4 +1,5 @@
-"""Up to 2.1 a control request does not say which process of a broker it is for (KAFKA-7235)."""
+"""Up to 2.1 a control request does not identify the process of the broker that it is for
+(KAFKA-7235)."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from emulator.trace.events import AnyEvent
 
 
 class RequestOfAFormerLife(Hazard):
-    """KIP-380: requests queued for a broker go to any process that has its address."""
+    """KIP-380: queued requests for a broker reach any process at its address."""
 
     name = "KAFKA-7235"
     about = (
@@ -21,5 +22,5 @@ class RequestOfAFormerLife(Hazard):
     breaks = ("requests reach the intended process",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker that obeyed the request runs a version without broker epochs."""
+        """The broker that applied the request runs a version without broker epochs."""
         return lacks(BROKER_EPOCHS, events[violation.facts[1]], events)

@@ -1,4 +1,4 @@
-"""Up to 2.0.0 a follower whose leader's log is shorter ends its broker (KAFKA-7414)."""
+"""Up to 2.0.0 a follower halts its broker if the leader's log is shorter (KAFKA-7414)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from emulator.trace.state.partitions import Partitions
 
 
 class FatalOutOfRange(Hazard):
-    """ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange: rather than lose what it has, where
-    unclean elections are forbidden, it halts; each time that it is started."""
+    """ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange: where unclean elections are
+    forbidden, the broker halts rather than lose records, after each restart again."""
 
     name = "KAFKA-7414"
     about = (
@@ -25,8 +25,7 @@ class FatalOutOfRange(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each missing member's process ended this way; where nobody leads, each member's of the
-        ISR."""
+        """Each missing member's process ended this way; without a leader, each ISR member's."""
         if isinstance(violation, NoLeader):
             partitions = Partitions()
             for event in events:
@@ -38,7 +37,7 @@ class FatalOutOfRange(Hazard):
 
 
 def _ended(events: Sequence[AnyEvent]) -> set[int]:
-    """Brokers that a fetcher thread of theirs halted, and that were not started since."""
+    """Brokers that one of their fetcher threads halted, and that have not restarted since."""
     ended = set[int]()
     for event in events:
         if isinstance(event, e.BrokerStarting):

@@ -1,4 +1,4 @@
-"""Up to 2.0 a broker that shuts down is not told that others lead (KAFKA-7482)."""
+"""Up to 2.0 a broker that is shutting down does not learn of new leaders (KAFKA-7482)."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class LeadershipMovesUnannounced(Hazard):
     breaks = ("demoted leaders are informed",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Since its last LeaderAndIsr as leader it was sent metadata of this partition and no
-        LeaderAndIsr, from a version that does not inform brokers that shut down. A second attempt
-        at the shutdown sends StopReplica, too, which changes no role."""
+        """Since its last LeaderAndIsr as leader it received metadata of this partition but no
+        LeaderAndIsr, from a version that sends none to brokers that are shutting down. A second
+        shutdown attempt also sends StopReplica, which changes no role."""
         since, until = violation.facts
         requests = [
             event

@@ -13,7 +13,8 @@ from emulator.trace.state.partitions import Partitions
 
 
 class ForgottenEpoch(Hazard):
-    """KafkaController.scala@2.3.1 updateLeaderEpoch writes it, and leaves the context as it was."""
+    """KafkaController.scala@2.3.1 updateLeaderEpoch writes the epoch but does not update the
+    context."""
 
     name = "KAFKA-9212"
     about = (
@@ -23,8 +24,8 @@ class ForgottenEpoch(Hazard):
     breaks = ("controller knows states", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The newest state differs from the one before in nothing but a leader epoch that is one
-        higher, and its writer runs a version that does not update the context."""
+        """The newest state differs from its predecessor only in a leader epoch that is one higher,
+        and its writer runs a version that does not update the context."""
         if violation.partition is None:
             return False
         written = Partitions()

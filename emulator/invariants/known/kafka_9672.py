@@ -1,5 +1,5 @@
-"""KAFKA-9672: while a reassignment shrinks, the leader receives an ISR with members that are
-no longer replicas."""
+"""KAFKA-9672: during a reassignment the leader receives an ISR with members that are no longer
+replicas."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from emulator.trace.events import AnyEvent
 
 
 class Kafka9672(Hazard):
-    """The controller sends the leader its new replicas before it has taken the old ones out of the
-    ISR; the high watermark then waits for the new ones only (fixed in 3.0)."""
+    """The controller sends the leader its new replicas before it has removed the old ones from the
+    ISR. The high watermark then waits only for the new ones (fixed in 3.0)."""
 
     name = "KAFKA-9672"
     about = (
@@ -23,7 +23,7 @@ class Kafka9672(Hazard):
     breaks = ("hw within isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's last LeaderAndIsr had the member in its ISR and not among its replicas."""
+        """The leader's last LeaderAndIsr had the member in the ISR but not among the replicas."""
         after = events[violation.facts[1]]
         for event in reversed(events[: after.seq]):
             if (

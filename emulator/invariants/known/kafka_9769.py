@@ -1,5 +1,5 @@
-"""KAFKA-9769: a LeaderAndIsr is obeyed by half, since the broker's session expired in the middle of
-it."""
+"""KAFKA-9769: a LeaderAndIsr is applied only partly because the broker's session expired
+meanwhile."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from emulator.trace.events import AnyEvent
 
 
 class Kafka9769(Hazard):
-    """A new log's settings are read from ZooKeeper inside LeaderAndIsr. Where that fails the whole
-    request fails, but partitions before it have taken the leader epoch and have no fetcher; the
-    same epoch sent again is ignored (fixed in 2.7.0)."""
+    """A new log's settings are read from ZooKeeper while LeaderAndIsr is processed. If that fails,
+    the whole request fails, but earlier partitions already have the leader epoch and no fetcher,
+    and the same epoch sent again is ignored (fixed in 2.7.0)."""
 
     name = "KAFKA-9769"
     about = (
@@ -24,12 +24,14 @@ class Kafka9769(Hazard):
     breaks = ("followers fetch", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each broker that is out failed in such a request, and ignored it ever since."""
+        """Each broker outside the ISR failed in such a request, and has ignored its repetitions
+        since."""
         return all(_is_stuck(broker, violation, events) for broker in missing_members(violation))
 
 
 def _is_stuck(broker: int, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-    """Its last word on the partition is that it ignores an epoch it had when its request failed."""
+    """Whether its last event for the partition ignores an epoch that it had when its request
+    failed."""
     epoch = -1
     epoch_by_thread: dict[str, int] = {}
     half_done = ignored = False

@@ -1,4 +1,5 @@
-"""Up to 0.10 a follower truncates to its high watermark, below what is committed (KIP-101)."""
+"""Up to 0.10 a follower truncates to its high watermark, which may remove committed records
+(KIP-101)."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ class TruncatedToHighWatermark(Hazard):
     breaks = ("committed records survive", "hw within isr", "logs agree", "reads are consistent")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Some truncation of this partition took what was committed."""
+        """A truncation of this partition removed committed records."""
         return violation.partition is not None and any(
             lacks(TRUNCATION_BY_EPOCH, event, events)
             for event in _losses(violation.partition, events[: violation.facts[1] + 1])
@@ -35,8 +36,8 @@ class TruncatedToHighWatermark(Hazard):
 
 
 def _losses(partition: TopicPartition, events: Sequence[AnyEvent]) -> list[AnyEvent]:
-    """Truncations that took what is committed, or has been committed since: by a leader that is no
-    more, on the word of a fetch before it."""
+    """Truncations that removed records which were committed then, or which a deposed leader has
+    committed since, due to an earlier fetch."""
     state, truncations = CoreState(), list[tuple[AnyEvent, ReplicaLog]]()
     for event in events:
         state(event)

@@ -1,4 +1,5 @@
-"""Up to 1.1 one answer about epochs may leave a follower with other records (KIP-279)."""
+"""Up to 1.1 a single OffsetsForLeaderEpoch round may leave a follower with diverging records
+(KIP-279)."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ from emulator.trace.state.logs import missing
 
 
 class DivergedInOneRound(Hazard):
-    """ReplicaFetcherThread.scala@1.1.1 maybeTruncate asks once, and takes the end offset for its
-    own epoch's."""
+    """ReplicaFetcherThread.scala@1.1.1 maybeTruncate asks once, and treats the end offset as that
+    of its own epoch."""
 
     name = "KIP-279"
     about = (
@@ -26,7 +27,7 @@ class DivergedInOneRound(Hazard):
     breaks = ("committed records survive", "logs agree", "reads are consistent")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker follows with a log that is long enough and has other records."""
+        """The broker follows with a log that is long enough but has different records."""
         if violation.partition is None:
             return False
         state, followed = CoreState(), list[AnyEvent]()

@@ -1,4 +1,4 @@
-"""An UpdateMetadata that was given up and sent again arrives after later ones."""
+"""An UpdateMetadata that timed out and was sent again arrives after later ones."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from emulator.trace.events import AnyEvent
 
 
 class LateUpdateMetadata(Hazard):
-    """The only guard of UpdateMetadata is the controller's epoch (MetadataCache.scala@2.6.3
-    updateMetadata compares nothing else), and a request that timed out may still be on its way."""
+    """Brokers check only the controller epoch of an UpdateMetadata (MetadataCache.scala@2.6.3
+    updateMetadata compares nothing else), and a request that timed out may still be in flight."""
 
     name = "late UpdateMetadata"
     about = (
@@ -24,9 +24,9 @@ class LateUpdateMetadata(Hazard):
     breaks = ("metadata never moves back", "metadata converges")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The thread that sent it had sent the same broker another one before it arrived: it has
-        one on its way at a time, so it had given this one up. Where the old metadata stays, one of
-        those others had brought the broker what ZooKeeper has."""
+        """Before it arrived, its send thread had sent the same broker another one. A thread has one
+        request in flight at a time, so this one had timed out. If the old metadata stays, one of
+        the others had brought ZooKeeper's state."""
         shown = events[violation.facts[1]]
         sent = events[shown.cause] if shown.cause >= 0 else None
         if not isinstance(sent, e.ControlRequestSent):
@@ -49,7 +49,7 @@ class LateUpdateMetadata(Hazard):
 
 
 def _brings(update: e.MetadataCacheUpdated, violation: ShowsAnother | ShowsDeleted) -> bool:
-    """Whether the broker had then what the violation misses at the end."""
+    """Whether the broker then had the state that the violation misses at the end."""
     match violation:
         case ShowsDeleted():
             return violation.partition in update.removed

@@ -1,4 +1,4 @@
-"""Up to 1.0 a new controller leaves the notifications that it finds (KAFKA-5879)."""
+"""Up to 1.0 a new controller ignores existing notifications (KAFKA-5879)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _NOTIFICATIONS = "/isr_change_notification/"
 
 
 class LeftNotification(Hazard):
-    """KafkaController.scala@1.0.2 onControllerFailover watches the parent and lists nothing; 1.1.0
-    deletes what is there. ZkClient tells of children when one comes or goes."""
+    """KafkaController.scala@1.0.2 onControllerFailover watches the parent but does not list its
+    children; 1.1.0 deletes them. ZkClient reports children only when one is created or deleted."""
 
     name = "left notification"
     about = (
@@ -26,8 +26,8 @@ class LeftNotification(Hazard):
     breaks = ("nothing is left to do",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """It was there when the last controller was elected, none came since, and that controller
-        speaks through ZkClient."""
+        """The notification existed when the last controller was elected, none was created since,
+        and that controller uses ZkClient."""
         is_left = isinstance(violation, StillThere) and violation.path.startswith(_NOTIFICATIONS)
         if not is_left:
             return False

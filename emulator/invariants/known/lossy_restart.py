@@ -1,4 +1,4 @@
-"""A replica that lost records with its machine counts as if it had them: KIP-903, KIP-966."""
+"""A replica that lost records in a crash is treated as if it had them: KIP-903, KIP-966."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _UNEXPECTED = "UnexpectedAppendOffset"
 
 
 class LossyRestart(Hazard):
-    """Nothing in the ISR says which life of a broker it means, and a start after a crash is not
-    told from any other: the last member keeps its place whatever it has lost (KIP-966), and one
-    that was just seen to have caught up joins although it has been replaced since (KIP-903). Never
-    fixed in a version with ZooKeeper."""
+    """The ISR does not identify the process of a broker, and a start after a crash looks like any
+    other. So the last member keeps its place whatever it has lost (KIP-966), and a member that had
+    caught up joins although its process was replaced since (KIP-903). Never fixed in a version with
+    ZooKeeper."""
 
     name = "lossy restart"
     about = (
@@ -39,9 +39,9 @@ class LossyRestart(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The broker came back from such a crash without its records and has not got them since;
-        or one that did has led the partition. Of those who stay out of the ISR: each has given up
-        to fetch, because that leader's batches do not begin at its log end."""
+        """The broker came back from such a crash without its records and has not fetched them
+        since; or such a broker has led the partition. Each replica that stays out of the ISR has
+        given up fetching, because that leader's batches do not begin at its log end."""
         if violation.partition is None:
             return False
         losses = _Losses(violation.partition)
@@ -55,14 +55,14 @@ class LossyRestart(Hazard):
 
 
 class _Losses:
-    """Who came back to one partition with less than it had: `short`; `gave_up`: one of them has
-    led it without all that was committed."""
+    """Brokers that restarted with a shorter log of one partition: `short`. `gave_up`: one of them
+    has led it without all committed records."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self._partition, self._state = partition, CoreState()
         self._crashed: set[int] = set()
         self._damaged: set[int] = set()
-        """A bit of a log is another: a start that finds it cuts the log there, as Kafka's does."""
+        """Logs with a flipped bit: the next start truncates the log there, as Kafka does."""
         self._lossy_leaders: set[int] = set()
         self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
@@ -71,8 +71,8 @@ class _Losses:
         self.gave_up = False
 
     def without_fetcher(self) -> set[int]:
-        """Who does not fetch the partition: it has failed there, or the thread to its leader has
-        ended, which nobody starts again."""
+        """Brokers that do not fetch the partition: it is marked failed there, or the thread to its
+        leader has ended, which Kafka never restarts."""
         now = self._state.partitions.of(self._partition).now
         leader = now.leader if now is not None else -1
         return self._stopped | {broker for broker, other in self._ended if other == leader}
@@ -91,13 +91,14 @@ class _Losses:
             case e.PartitionMarkedFailed(partition=at, reason=reason, leader=leader) if (
                 at == self._partition and reason.startswith(_UNEXPECTED)
             ):
-                # From KIP-461 (2.3) on the partition fails alone.
+                # From KIP-461 (2.3) on only the partition fails.
                 if leader in self._lossy_leaders:
                     self._stopped.add(event.broker)
             case e.ThreadFailed(what="ReplicaFetcherThread", error=error) if error.startswith(
                 _UNEXPECTED
             ):
-                # Before, the thread ends, and with it the fetching of partitions that lost nothing.
+                # Before that the thread ends, and all its partitions stop fetching, including those
+                # that lost nothing.
                 leader = int(event.thread.rpartition("-")[2])
                 if leader in self._lossy_machines:
                     self._ended.add((event.broker, leader))

@@ -1,5 +1,5 @@
-"""An expand is in ZooKeeper, and the leader, who lost the answer with its session, goes on without
-it."""
+"""An expand is in ZooKeeper, but the leader lost the response with its session and keeps the old
+ISR."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from emulator.trace.values import TopicPartition
 
 
 class LostExpand(Hazard):
-    """A write that meets an expired session throws (KafkaZkClient.scala@2.6.3
-    conditionalUpdatePath), whether it was applied or not, and the leader keeps the ISR that it had.
-    Its high watermark does not wait for the new member, which the controller may elect."""
+    """A write during the expiry of the session throws (KafkaZkClient.scala@2.6.3
+    conditionalUpdatePath), whether it was applied or not, and the leader keeps its old ISR. Its
+    high watermark does not wait for the new member, which the controller may elect."""
 
     name = "lost expand"
     about = (
@@ -33,8 +33,9 @@ class LostExpand(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """A leader's high watermark rose although it had not taken over an expand of its own that
-        ZooKeeper has; while the answer is on its way it cannot, the lock is held."""
+        """A leader's high watermark advanced although the leader had not adopted its own expand,
+        which ZooKeeper has. While the response is pending this is impossible, because the lock is
+        held."""
         name = violation.partition
         if name is None:
             return False
@@ -65,8 +66,8 @@ class _State(msgspec.Struct):
 
 
 def _written(event: e.ZkTransaction, name: TopicPartition) -> tuple[int, tuple[int, ...]]:
-    """The version and the ISR that a leader's write gave the partition; nothing if it is another
-    transaction."""
+    """The version and the ISR that a leader's write gave the partition; empty for other
+    transactions."""
     path = f"/brokers/topics/{name.topic}/partitions/{name.partition}/state"
     if event.op != "setData" or event.path != path or event.code:
         return -1, ()

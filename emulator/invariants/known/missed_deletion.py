@@ -1,4 +1,5 @@
-"""A topic is deleted while a broker has no session: the broker shows it until its process ends."""
+"""A topic is deleted while a broker has no session: the broker's metadata keeps it until its
+process ends."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ _IDS, _DELETIONS = "/brokers/ids/", "/admin/delete_topics/"
 
 
 class MissedDeletion(Hazard):
-    """A deletion is announced once, to the brokers that are live then. A broker that returns with a
-    new session receives every existing partition, and its cache updates entry by entry
+    """A deletion is announced once, to the live brokers. A broker that returns with a new session
+    receives every existing partition, and its cache updates entry by entry
     (MetadataCache.scala@2.6.3 updateMetadata): the deleted partitions stay."""
 
     name = "missed deletion"
@@ -27,8 +28,8 @@ class MissedDeletion(Hazard):
     breaks = ("metadata converges",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """When the deletion was done the broker was not registered, or the controller did not know
-        it yet; and its process is the same since."""
+        """At the deletion the broker was not registered, or the controller did not know it yet; and
+        its process is the same since."""
         partition, broker = violation.partition, violation.broker
         if partition is None or not isinstance(violation, ShowsDeleted):
             return False
@@ -51,6 +52,7 @@ class MissedDeletion(Hazard):
 
 
 def _paths(event: e.ZkTransaction, op: str) -> list[str]:
-    """What a transaction created or deleted; with a session its ephemerals go."""
+    """The paths that a transaction created or deleted; the end of a session deletes its ephemeral
+    znodes."""
     of_ops = [each.path or "" for each in event.ops or (event,) if each.op == op and not each.code]
     return [*of_ops, *event.removed] if op == "delete" else of_ops

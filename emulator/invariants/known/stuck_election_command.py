@@ -1,5 +1,4 @@
-"""A command that names a partition which never had a leader is never carried out, and never
-deleted."""
+"""A command for a partition that never had a leader is never executed and never deleted."""
 
 from __future__ import annotations
 
@@ -16,9 +15,9 @@ _MARK = "IllegalState: nothing is known of the leader of "
 
 
 class StuckElectionCommand(Hazard):
-    """The controller looks the leader up in its cache before it elects anybody, and the look-up
-    throws where there is none (KafkaController.scala@2.6.3 processReplicaLeaderElection,
-    fetchPendingPreferredReplicaElections, read from its bytecode). The znode stays, so no later
+    """The controller looks up the leader in its cache before the election, which throws if there is
+    none (KafkaController.scala@2.6.3 processReplicaLeaderElection,
+    fetchPendingPreferredReplicaElections, verified in the bytecode). The znode stays, so no later
     command can be written, and every new controller fails on it and gives up."""
 
     name = "stuck election command"
@@ -34,7 +33,7 @@ class StuckElectionCommand(Hazard):
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Since the command was written an election failed in this way; or the last fail-over
+        """An election failed in this way after the command was written, or the last fail-over
         did."""
         if isinstance(violation, StillThere) and violation.path == _COMMAND:
             return any(_throws(event) for event in events[violation.facts[1] :])

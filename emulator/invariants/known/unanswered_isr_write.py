@@ -1,4 +1,4 @@
-"""From 2.8 on a leader whose write to ZooKeeper throws waits for an answer that nobody gives."""
+"""From 2.8 on, a leader whose write to ZooKeeper throws waits forever for the callback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from zk.errors import Code
 
 
 class UnansweredIsrWrite(Hazard):
-    """ZkIsrManager.scala@2.8.2 submit calls back after the write, not when it throws: the change
+    """ZkIsrManager.scala@2.8.2 submit calls back after the write, but not if it throws: the change
     stays pending until the next LeaderAndIsr with a greater epoch (spec §7.6). Never fixed in a
     version with ZooKeeper."""
 
@@ -26,7 +26,7 @@ class UnansweredIsrWrite(Hazard):
     breaks = ("replicas return to isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's last proposal met an ended session, and it has led on since."""
+        """The session ended during the leader's last proposal, and it has been leader since."""
         name = violation.partition
         if name is None:
             return False

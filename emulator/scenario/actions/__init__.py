@@ -1,2 +1,2 @@
-"""What can be done to a cluster from outside, one file each: faults and what heals them, and what
-clients ask for."""
+"""The actions that can be applied to a cluster from outside, one per file: faults, their remedies,
+and client requests."""

@@ -1,4 +1,4 @@
-"""What an administrator asks for, through Kafka's admin API."""
+"""Requests of an administrator through Kafka's admin API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NO_LIMIT = str((1 << 63) - 1)
 
 
 class AdminRequest(Action, frozen=True):
-    """A client sends it and gets a response."""
+    """A request that a client sends, and whose response is awaited."""
 
     def apply(self, world: World) -> None:
         world.clients.admin(self)
@@ -49,8 +49,8 @@ class CreateTopic(AdminRequest, frozen=True, tag="create_topic"):
 
 
 class AddPartitions(AdminRequest, frozen=True, tag="add_partitions"):
-    """CreatePartitions: `assignment` lists the replicas of each further partition; without it the
-    topic is brought to `count` partitions in all."""
+    """CreatePartitions: `assignment` lists the replicas of each additional partition; without it
+    the topic grows to `count` partitions in total."""
 
     topic: str
     assignment: tuple[tuple[int, ...], ...] = ()
@@ -123,7 +123,7 @@ class Reassign(AdminRequest, frozen=True, tag="reassign"):
 
 
 class PreferredElection(AdminRequest, frozen=True, tag="preferred_election"):
-    """ElectLeaders of the preferred replicas, for all partitions unless some are named (`topic-0`
+    """ElectLeaders of the preferred replicas, for all partitions unless some are given (`topic-0`
     or [topic, 0]). `through`: `znode` writes the command znode instead."""
 
     partitions: tuple[tuple[str, int], ...] | None = None
@@ -139,8 +139,8 @@ class PreferredElection(AdminRequest, frozen=True, tag="preferred_election"):
 
 
 class UncleanElection(AdminRequest, frozen=True, tag="unclean_election"):
-    """ElectLeaders of any live replica where no ISR member is live, whatever the configuration
-    says (KIP-460); for all partitions unless some are named."""
+    """ElectLeaders with unclean election: any live replica where no ISR member is live, regardless
+    of the configuration (KIP-460). For all partitions unless some are given."""
 
     partitions: tuple[tuple[str, int], ...] | None = None
 
@@ -174,8 +174,8 @@ class TopicConfig(AdminRequest, frozen=True, tag="topic_config"):
 
 
 class BrokerConfig(AdminRequest, frozen=True, tag="broker_config"):
-    """IncrementalAlterConfigs of one broker (dynamic configuration); sent to that broker. What
-    undoes replication quotas is Kafka's default: no limit."""
+    """IncrementalAlterConfigs of one broker (dynamic configuration), sent to that broker.
+    Replication quotas are undone by setting Kafka's default: no limit."""
 
     broker: int
     config: dict[str, str]
@@ -184,7 +184,7 @@ class BrokerConfig(AdminRequest, frozen=True, tag="broker_config"):
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
-        """Quotas, for what is throttled (see TopicConfig)."""
+        """Quotas for the throttled replicas (see TopicConfig)."""
         rate = str(draw.spread(500, 200_000))
         names = draw.one_of((_RATES, _RATES[:1], _RATES[1:]))
         return cls(draw.broker, dict.fromkeys(names, rate))

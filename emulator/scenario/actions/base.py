@@ -1,12 +1,12 @@
 """The port from an action to a world, and the registry of actions.
 
-An action is a small frozen struct whose fields are its parameters, as a scenario or a recording
-writes them; its `apply` calls the world. A new one is a new file in this package with one or more
-subclasses of `Action`; the file's classes register themselves under their tags. It must declare a
-`tag`, its fields and `apply`; `healed`, `wrong`, `weight` and `drawn` are optional. A call that the
-world does not know yet becomes a method of `BrokerHost`, `Links`, `Clients` or `ZooKeeperControl`
-here; a kind of host without that method refuses the action before anything starts
-(`capabilities.py`). Nothing here knows which world it is.
+An action is a small frozen struct. Its fields are its parameters, as in scenarios and recordings;
+its `apply` calls the world. To add one, add a file to this package with one or more subclasses of
+`Action`; the registry finds them by their tags. An action must declare a `tag`, its fields and
+`apply`; `healed`, `wrong`, `weight` and `drawn` are optional. If it needs a new operation of the
+world, add a method to `BrokerHost`, `Links`, `Clients` or `ZooKeeperControl` here. A kind of host
+without that method refuses the action before anything starts (`capabilities.py`). Nothing here
+depends on a particular world.
 """
 
 from __future__ import annotations
@@ -24,194 +24,190 @@ from emulator.trace.values import Parameters
 from zk.wire import When
 
 ZOOKEEPER = "zookeeper"
-"""The service: the server, or all of them."""
+"""The whole service: the only server, or all servers of the ensemble."""
 
 
 def names_of(servers: int) -> tuple[str, ...]:
-    """What ZooKeeper's servers are called: all of them, and each by its number if there are
-    more."""
+    """The names of ZooKeeper's servers: the service, and each server by number if there are
+    several."""
     return (ZOOKEEPER, *(f"{ZOOKEEPER}-{n + 1}" for n in range(servers if servers > 1 else 0)))
 
 
 class BrokerHost(Protocol):
-    """One broker, wherever it runs. Times in milliseconds."""
+    """One broker in any world. Times are in milliseconds."""
 
     @property
     def is_running(self) -> bool:
-        """It has a process that is not about to end."""
+        """Whether it has a process that is not shutting down."""
         ...
 
     def pause(self) -> None:
-        """Stop the process as SIGSTOP does."""
+        """Suspend the process like SIGSTOP."""
         ...
 
     def resume(self) -> None: ...
 
     def kill(self) -> None:
-        """End the process as SIGKILL does."""
+        """End the process like SIGKILL."""
         ...
 
     def terminate(self) -> None:
-        """Ask the process to end in an orderly way, as SIGTERM does."""
+        """Requests an orderly shutdown of the process, like SIGTERM."""
         ...
 
     def lose_from_disk(self, what: str) -> None:
-        """The process has just been killed: this of the disk is gone: `nothing`, `unflushed`,
-        `disk`."""
+        """Destroy data of a process that was just killed: `nothing`, `unflushed` or `disk`."""
         ...
 
     def fail_log_dir(self, directory: int) -> None:
-        """Writes to a log directory are errors."""
+        """Let all writes to a log directory fail."""
         ...
 
     def repair_log_dir(self, directory: int) -> None: ...
 
     def slow_disk(self, ms_per_append: int) -> None:
-        """Every append to a log takes this long; 0: as usual."""
+        """Delay every append to a log by this time; 0: no delay."""
         ...
 
     def fill_disk(self) -> None:
-        """Its disk has no space left."""
+        """Leave no free space on the broker's disk."""
         ...
 
     def free_disk(self) -> None: ...
 
     def use_up_descriptors(self) -> None:
-        """Its process can open nothing more."""
+        """Leave no free file descriptor to the broker's process."""
         ...
 
     def free_descriptors(self) -> None: ...
 
     def install(self, profile: str, propagation: str) -> None:
-        """From its next process on it runs this version (empty: the one it has)."""
+        """Set the version that the broker's next process runs (empty: unchanged)."""
         ...
 
     def fail_disk_calls(self, directory: int, call: str, count: int | None) -> None:
-        """The next `count` calls (None: all) of this kind (empty: any) for files of a log directory
-        fail with EIO."""
+        """Let the next `count` calls (None: all) of this kind (empty: any) for files of a log
+        directory fail with EIO."""
         ...
 
     def limit_space(self, free_bytes: int) -> None:
-        """So much space is left."""
+        """Limit the free space."""
         ...
 
     def shorten_writes(self, directory: int) -> None:
-        """Writes to a log directory take a part of their bytes."""
+        """Let writes to a log directory write only part of their bytes."""
         ...
 
     def damage_log(self, directory: int, how: str) -> None:
-        """A log of this directory has a `bit_flip` or a `bad_sector`."""
+        """Damage a log of this directory by a `bit_flip` or a `bad_sector`."""
         ...
 
     def mend_disk(self) -> None:
-        """All calls succeed again, and there is space."""
+        """Let all calls succeed again, and restore the free space."""
         ...
 
     def fail_authentication(self) -> None:
-        """Tell its ZooKeeper client that it could not authenticate."""
+        """Make its ZooKeeper client report that authentication failed."""
         ...
 
 
 class ZooKeeperControl(Protocol):
-    """ZooKeeper's servers (`zookeeper`: all of them) and the sessions that brokers have there."""
+    """ZooKeeper's servers (`zookeeper`: all of them), and the brokers' sessions there."""
 
     def pause(self, server: str) -> None: ...
 
     def resume(self, server: str) -> None: ...
 
     def stop(self, server: str) -> None:
-        """End the server's process as SIGKILL does; nothing if there is none."""
+        """End the server's process like SIGKILL, if it runs."""
         ...
 
     def start(self, server: str) -> None:
-        """A new process of the server, on its data; nothing if there is one."""
+        """Start a new process of the server on its data, if none runs."""
         ...
 
     def expire_session(self, broker: int) -> None:
-        """Have the server end the session of `broker`, if the server can be reached."""
+        """Make the server expire the session of `broker`, if the server is reachable."""
         ...
 
     def forget_session(self, broker: int) -> None:
-        """Have a modelled server not know the session of `broker` any more; its ephemerals stay."""
+        """Make a modelled server forget the session of `broker`; its ephemeral znodes stay."""
         ...
 
     def end_session(self, broker: int) -> None:
-        """What a session held that was forgotten goes."""
+        """Delete the ephemeral znodes of a forgotten session."""
         ...
 
     def drop_connection(self, broker: int, when: When, op: str | None, count: int) -> None:
         """Break the connection of `broker` at its next `count` requests of this kind (None: any),
-        before or after each is applied; 0: at no more."""
+        before or after each is applied; 0 cancels this."""
         ...
 
 
 class Links(Protocol):
-    """The links of brokers; a peer is a broker or `zookeeper`. Times in milliseconds."""
+    """The links of brokers; a peer is a broker or `zookeeper`. Times are in milliseconds."""
 
     def cut(self, broker: int, peer: int | str, ways: Ways = "both") -> None:
-        """Stop the bytes between the two; connections stay, none is made."""
+        """Stop all traffic between the two. Existing connections stay open, new ones fail."""
         ...
 
     def heal(self, broker: int, peer: int | str) -> None: ...
 
     def delay(self, broker: int, peer: int | str, delay_ms: int) -> None:
-        """Add `delay_ms` to every message between the two, each way; 0 takes it away."""
+        """Add `delay_ms` to every message between the two, in each direction; 0 removes the
+        delay."""
         ...
 
     def link_latency(
         self, broker: int, peer: int | str, ways: Ways, times_ms: tuple[int, int, int]
     ) -> None:
-        """Let messages between the two take longer, by chance: least, typical, most."""
+        """Draws the latency of messages between the two from this range: minimum, typical,
+        maximum."""
         ...
 
     def lose(self, broker: int, peer: int | str, ways: Ways, loss: float) -> None:
-        """Lose this share of the messages between the two, each time one is sent."""
+        """Lose this fraction of the messages between the two, retransmissions included."""
         ...
 
     def narrow(self, broker: int, peer: int, ways: Ways, bytes_per_s: int) -> None:
-        """Let no more pass between two brokers; 0: no limit."""
+        """Limit the bandwidth between two brokers; 0: no limit."""
         ...
 
     def break_connection(
         self, broker: int, peer: int, when: When, request: str | None, late_ms: int, count: int
     ) -> None:
-        """Break the connection at the next `count` such requests of `broker` to `peer`."""
+        """Break the connection at the next `count` such requests from `broker` to `peer`."""
         ...
 
     def limit_bandwidth(self, broker: int, bytes_per_s: int) -> None:
-        """Let records reach `broker` no faster than this; 0: no limit."""
+        """Limit the rate at which records reach `broker`; 0: no limit."""
         ...
 
     def unplug(self, broker: int) -> None:
-        """Take the network away from a broker."""
+        """Disconnect a broker from the network."""
         ...
 
     def plug_in(self, broker: int) -> None: ...
 
 
 class Clients(Protocol):
-    """Everybody who uses the cluster: administrators, producers, consumers."""
+    """The users of the cluster: administrators, producers, consumers."""
 
     def admin(self, request: Action) -> None:
-        """Have a client send what `request` asks for (CreateTopics, AlterConfigs ...) to the
-        cluster."""
+        """Let a client send `request` (CreateTopics, AlterConfigs ...) to the cluster."""
         ...
 
-    def produce(self, request: Action) -> None:
-        """Start a producer."""
-        ...
+    def produce(self, request: Action) -> None: ...
 
-    def consume(self, request: Action) -> None:
-        """Start a consumer."""
-        ...
+    def consume(self, request: Action) -> None: ...
 
     def stop_clients(self, topic: str, acks: str | None) -> None:
-        """Producers of `topic` (with these acks) hand over no further records."""
+        """Producers of `topic` (with these acks) send no further records."""
         ...
 
 
 class World(Protocol):
-    """What actions reach: a cluster in its parts."""
+    """The parts of a cluster that actions reach."""
 
     @property
     def hosts(self) -> Mapping[int, BrokerHost]: ...
@@ -226,45 +222,44 @@ class World(Protocol):
     def clients(self) -> Clients: ...
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:
-        """A new process of a broker whose last one ended, or is about to."""
+        """Start a new process for a broker whose last one has ended or is ending."""
         ...
 
     def hold(self, place: Place) -> None:
-        """Let the next that comes to this place stand there."""
+        """Stop the next task or message that reaches this place."""
         ...
 
     def release(self, place: Place) -> None:
-        """Let go of what was held there."""
+        """Let what was held at this place continue."""
         ...
 
 
 class Action(
     msgspec.Struct, frozen=True, tag_field="do", forbid_unknown_fields=True, omit_defaults=True
 ):
-    """Something done to the cluster from outside. `makes_topic`: its topic is not there before."""
+    """An action applied to the cluster from outside. `makes_topic`: it creates its topic."""
 
     makes_topic: ClassVar[bool] = False
 
     means_all: ClassVar[bool] = False
-    """Whether it may be said alone: for all that there is."""
+    """Whether its name alone, without parameters, means all targets."""
 
     def apply(self, world: World) -> None:
-        """Do it."""
         raise AssertionError(f"{type(self).__name__} does not say what it does")
 
     def enter_topics(self, topics: dict[str, int]) -> None:
-        """Note topics that it makes, and the number of partitions that they have then."""
+        """Add the topics that it creates, with their number of partitions."""
 
     def healed(self) -> Action | None:
-        """What undoes it (a scenario's `for: 6s`); None when nothing does."""
+        """The action that undoes it (for a scenario's `for: 6s`); None if nothing does."""
         return None
 
     def ending(self) -> Action | None:
-        """What ends it after a time that is given with it (`for`); None when nothing does."""
+        """The action that ends it after its `for`; None if nothing does."""
         return self.healed()
 
     def undoes(self, other: Action) -> bool:
-        """Whether `other` is no longer in effect after this."""
+        """Whether this action ends the effect of `other`."""
         return other.healed() == self
 
     def wrong(self) -> str | None:
@@ -272,33 +267,33 @@ class Action(
         return None
 
     weight: ClassVar[int] = 0
-    """How often random worlds do it, beside the others; 0: never."""
+    """Its relative frequency in random worlds; 0: never."""
 
     soak_weight: ClassVar[int] = 0
-    """How often a soak does it to brokers that must lose nothing, beside the others; 0: never."""
+    """Its relative frequency in a soak, for brokers that must not lose anything; 0: never."""
 
     needs_files: ClassVar[bool] = False
-    """Whether the brokers' logs must be in files."""
+    """Whether it needs brokers with their logs in files."""
 
     weight_on_files: ClassVar[int] = 0
-    """How often random worlds do it besides, where logs are in files."""
+    """Its additional relative frequency in random worlds whose logs are in files."""
 
     lasts_ms: ClassVar[tuple[int, int]] = (100, 15_000)
-    """How long it lasts in a random world, where something heals it."""
+    """The range of its duration in a random world, if it can be undone."""
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:
-        """One for a random world; None when the cluster has nothing to do it to."""
+        """A random instance for a random world; None if the cluster has no target for it."""
         return None
 
     @classmethod
     def standing(cls, draw: Draw) -> list[Action]:
-        """What of it a random world has from its first fault to its last; mostly nothing."""
+        """Instances that last through the whole faulty phase of a random world; usually none."""
         return []
 
     def holds(self) -> tuple[object, ...]:
-        """What it has in its hands until it is healed: nothing else that holds the same is done
-        meanwhile. By default, its name for the same link or broker."""
+        """The resources that it occupies until it is undone: meanwhile no other action on the same
+        ones is drawn. By default its name and the link or broker."""
         broker, peer = getattr(self, "broker", None), getattr(self, "peer", None)
         if broker is not None and peer is not None:
             return (self.name, *link_between(broker, peer))
@@ -306,17 +301,17 @@ class Action(
 
     @property
     def parameters(self) -> Parameters:
-        """What its event says of it, beside the name and the broker."""
+        """Its parameters in the trace, without name and broker."""
         return msgspec.convert(msgspec.to_builtins(self), Parameters)
 
     @property
     def name(self) -> str:
-        """Its name in scenarios, recordings and traces."""
+        """The name in scenarios, recordings and traces."""
         return str(type(self).__struct_config__.tag)
 
 
 @cache
 def actions() -> dict[str, type[Action]]:
-    """All actions by name; found by a scan of this package."""
+    """All actions by name, found by a scan of this package."""
     kinds = classes_of("emulator.scenario.actions", Action)
     return {str(kind.__struct_config__.tag): kind for kind in kinds}

@@ -21,10 +21,10 @@ Kind = Literal[
 
 
 class BreakConnection(Action, frozen=True, tag="break_connection"):
-    """The connection breaks at the next `request` (any, if none is given) that `broker` sends to
-    `peer`, `count` times (0: no more): `before` it arrives, or `after` it was served, so that its
-    answer is lost. With `late_ms` it breaks at once and the request arrives so much later: a second
-    copy, on a new connection, may have been served before it."""
+    """The connection breaks at the next `count` requests of kind `request` (any, if empty) from
+    `broker` to `peer` (0: no more): `before` the request arrives, or `after` it was processed, so
+    that the response is lost. With `late_ms` the connection breaks at once and the request still
+    arrives after this delay; a second copy on a new connection may be processed first."""
 
     broker: int
     peer: int

@@ -17,15 +17,15 @@ CLIENT_DEFAULTS = {
     "reconnect.backoff.ms": 100,
     "reconnect.backoff.max.ms": 10_000,
 }
-"""A producer's settings that are known, by librdkafka's names."""
+"""The supported producer settings under librdkafka's names, with their defaults."""
 
 
 class Produce(Action, frozen=True, tag="produce"):
-    """A producer (librdkafka's manners) hands over `rate` records per second to each of the
+    """A producer with librdkafka's behaviour sends `rate` records per second to each of the
     partitions.
 
-    `batch` records at a time; `record_bytes` is one record's size; `client` holds librdkafka
-    settings that differ from linger.ms 0, retries 100000, message.timeout.ms 60000,
+    It sends `batch` records at a time; `record_bytes` is the size of a record; `client` has the
+    librdkafka settings that differ from linger.ms 0, retries 100000, message.timeout.ms 60000,
     request.timeout.ms 30000.
     """
 
@@ -45,7 +45,7 @@ class Produce(Action, frozen=True, tag="produce"):
 
 
 class Send(Action, frozen=True, tag="send"):
-    """`records` records are handed over at once to each of the partitions."""
+    """`records` records are sent at once to each of the partitions."""
 
     topic: str
     partitions: tuple[int, ...]
@@ -59,8 +59,7 @@ class Send(Action, frozen=True, tag="send"):
 
 
 class ProduceStop(Action, frozen=True, tag="produce_stop"):
-    """Producers of `topic` hand over no further records; what they were given they still
-    deliver."""
+    """Producers of `topic` send no further records. They still deliver those already queued."""
 
     topic: str
     acks: str | None = None

@@ -1,4 +1,4 @@
-"""An operator who has the cluster elect another controller, by hand."""
+"""An operator forces the election of another controller."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class DeleteController(AdminRequest, frozen=True, tag="delete_controller"):
-    """A session of no broker deletes `/controller`: every broker runs for election, while the old
-    controller's session lives on and what it has under way goes on until it hears of it."""
+    """A session of no broker deletes `/controller`, so every broker runs for election. The old
+    controller's session lives on, and its pending work continues until it learns of the
+    election."""
 
     weight = 4
 

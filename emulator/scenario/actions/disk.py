@@ -1,8 +1,8 @@
-"""What a disk does to a broker's files: it is full, calls fail, bits flip, sectors go bad.
+"""Disk faults: no free space, failing calls, flipped bits, bad sectors.
 
-For brokers whose logs are in files (`storage: files` in the scenario's `cluster`): the modelled
-disk does it under the real storage code. A directory that failed is offline until its broker
-starts again, also when the disk works again.
+They need brokers with their logs in files (`storage: files` in the scenario's `cluster`): the
+modelled disk injects them below the real storage code. A failed directory stays offline until its
+broker restarts, even after the disk is repaired.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ Call = Literal["", "open", "read", "write", "fsync", "rename", "truncate", "unli
 
 
 class DiskFault(Action, frozen=True, tag="disk"):
-    """Calls for a log directory's files fail, or there is no space, or a log is damaged. `error`:
-    the next `count` calls of a kind (`call`; any if left out) fail with EIO, all of them without
-    `count`. `full`: `free_bytes` are left, then ENOSPC. `short_writes`: a write takes a part of its
-    bytes. `bit_flip`: one bit of a log is another. `bad_sector`: one sector of a log cannot be
-    read. `directory`: its number in `log.dirs`."""
+    """Injects a fault into a log directory. `error`: the next `count` calls of a kind (`call`; any
+    if left out) fail with EIO, all of them without `count`. `full`: after `free_bytes` writes fail
+    with ENOSPC. `short_writes`: a write writes only part of its bytes. `bit_flip`: one bit of a log
+    is flipped. `bad_sector`: one sector of a log is unreadable. `directory`: its number in
+    `log.dirs`."""
 
     broker: int
     fault: Literal["error", "full", "short_writes", "bit_flip", "bad_sector"] = "error"
@@ -34,7 +34,7 @@ class DiskFault(Action, frozen=True, tag="disk"):
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
-        """A log flips a bit seldom: what follows is that records are lost, whatever else is."""
+        """Bit flips are rare, because they always lose records."""
         broker = draw.broker
         match draw.below(12):
             case 0:
@@ -73,7 +73,7 @@ class DiskFault(Action, frozen=True, tag="disk"):
 
 
 class MendDisk(Action, frozen=True, tag="mend_disk"):
-    """The disk works again, with what is on it; a flipped bit stays."""
+    """The disk works again with its current content; a flipped bit stays."""
 
     broker: int
 

@@ -1,5 +1,4 @@
-"""A broker's connection to ZooKeeper that is lost at an operation: before it was applied, or
-after."""
+"""A broker's connection to ZooKeeper that is lost before or after an operation is applied."""
 
 from __future__ import annotations
 
@@ -23,9 +22,9 @@ Op = Literal[
 
 
 class DropConnection(Action, frozen=True, tag="drop_connection"):
-    """The connection of `broker` breaks at its next `op` (any, if none is given), `count` times
-    (0: no more): `before` the server has it, or `after` it was applied, so that the answer is
-    lost. The client cannot tell which; it reconnects within its session."""
+    """The connection of `broker` breaks at its next `count` operations `op` (any, if empty; 0: no
+    more): `before` the server receives it, or `after` it was applied, so that the response is lost.
+    The client cannot distinguish the two; it reconnects within its session."""
 
     broker: int
     when: When

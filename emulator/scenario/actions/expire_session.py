@@ -1,4 +1,4 @@
-"""A ZooKeeper session that the server ends although its client lives."""
+"""A ZooKeeper session that the server expires although its client lives."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class ExpireSession(Action, frozen=True, tag="expire_session"):
-    """The server ends the session of `broker` now, as if its time had run out. The broker learns it
-    when it reconnects, a second or two later, and opens another; that is its healing."""
+    """The server expires the session of `broker` now, as if it had timed out. The broker learns of
+    it when it reconnects, a second or two later, and opens a new session, which ends the fault."""
 
     broker: int
 

@@ -1,4 +1,4 @@
-"""A broker's ZooKeeper client that cannot authenticate when it connects, where that is optional."""
+"""A broker's ZooKeeper client whose optional authentication fails."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.base import Action, World
 
 class FailAuthentication(Action, frozen=True, tag="fail_authentication"):
     """The ZooKeeper client of `broker` reports that authentication failed (AuthFailed), as after a
-    reconnection without credentials. SASL is optional: the session continues. Kafka's own reaction
-    heals it."""
+    reconnection without credentials. SASL is optional: the session continues. Kafka recovers on its
+    own."""
 
     broker: int
 

@@ -1,4 +1,4 @@
-"""A session that is over for its client while what it holds stays (ZOOKEEPER-2985)."""
+"""A session that has ended for its client while its ephemeral znodes stay (ZOOKEEPER-2985)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from emulator.scenario.actions.base import Action, World
 
 
 class EndSession(Action, frozen=True, tag="end_session"):
-    """The server has ended the sessions of `broker` that it had forgotten: their ephemerals go."""
+    """The server ends the forgotten sessions of `broker`, so their ephemeral znodes are deleted."""
 
     broker: int
 
@@ -15,9 +15,9 @@ class EndSession(Action, frozen=True, tag="end_session"):
 
 
 class ForgetSession(Action, frozen=True, tag="forget_session"):
-    """The session of `broker` is not known any more when its client reconnects, as after an
-    election among ZooKeeper's servers; its ephemerals stay until the session is ended. The modelled
-    server alone can do that."""
+    """The server no longer knows the session of `broker` when its client reconnects, as after a
+    leader election among ZooKeeper's servers. Its ephemeral znodes stay until the session is ended.
+    Only the modelled server supports this."""
 
     broker: int
 

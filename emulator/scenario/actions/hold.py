@@ -1,6 +1,6 @@
-"""Something that is held at a place until it is released: a thread, a message, a watch event.
+"""Holds: a thread, a message or a watch event stops at a place until it is released.
 
-The verbs for writing a race: what is held stands, everything else goes on.
+These actions express races: everything except the held thread or message continues.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _WITH_A_PEER = ("request", "answer")
 
 
 class _Hold(Action, frozen=True):
-    """The place, as a scenario has it."""
+    """The place, with a scenario's field names."""
 
     broker: int
     at: At
@@ -23,7 +23,7 @@ class _Hold(Action, frozen=True):
 
     @property
     def place(self) -> Place:
-        """For a kernel, which knows processes."""
+        """The same place with the kernel's names."""
         peer = "" if self.peer is None else f"broker-{self.peer}"
         process = f"broker-{self.broker}"
         return Place(process, self.broker, self.at, self.of, self.which, peer, self.thread)
@@ -35,12 +35,12 @@ class _Hold(Action, frozen=True):
 
 
 class Hold(_Hold, frozen=True, tag="hold"):
-    """The next that comes to a place of `broker` stands until it is released, and with it what is
-    behind it on its thread or connection. `at: request` and `answer`: a message to `peer` (any, if
-    none is given) of the kind `of`; `zookeeper`: a thread that is about to ask ZooKeeper for an
-    operation `of` on a znode whose path begins with `which`; `zookeeper_reply`: one that has the
-    answer; `watch`: the event thread at an event; `checkpoint`: a thread at a place `of` the
-    core's, with what it is about. Empty words are any."""
+    """The next thread or message of `broker` that reaches a place stops until it is released, and
+    with it everything behind it on its thread or connection. `at: request` and `answer`: a message
+    to `peer` (any, if empty) of the kind `of`; `zookeeper`: a thread about to send ZooKeeper an
+    operation `of` on a znode whose path begins with `which`; `zookeeper_reply`: a thread that has
+    the response; `watch`: the event thread at an event; `checkpoint`: a thread at a checkpoint `of`
+    of the core, for `which`. Empty values match anything."""
 
     def apply(self, world: World) -> None:
         world.hold(self.place)
@@ -53,7 +53,8 @@ class Hold(_Hold, frozen=True, tag="hold"):
 
 
 class Release(_Hold, frozen=True, tag="release"):
-    """What was held by the same words goes on; an order that nothing has come to is called off."""
+    """What was held with the same values continues. A hold that nothing has reached is
+    cancelled."""
 
     def apply(self, world: World) -> None:
         world.release(self.place)

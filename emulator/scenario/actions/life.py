@@ -1,6 +1,6 @@
-"""Broker processes that end and begin: SIGKILL, a machine that crashes, SIGTERM, and a start.
+"""The end and start of broker processes: SIGKILL, a machine crash, SIGTERM, and a start.
 
-A kill keeps what Kafka keeps: logs, epoch caches, and the high watermarks of the last checkpoint.
+As in Kafka, logs, epoch caches and the checkpointed high watermarks survive a kill.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class EndsProcess(Action, frozen=True):
-    """What ends a broker's process; a start heals it."""
+    """Ends a broker's process; a start undoes it."""
 
     broker: int
 
@@ -28,7 +28,7 @@ class EndsProcess(Action, frozen=True):
 
 
 class Kill(EndsProcess, frozen=True, tag="kill"):
-    """The process is gone between two instructions (SIGKILL)."""
+    """The process ends abruptly (SIGKILL)."""
 
     weight = 4
     soak_weight = 4
@@ -38,8 +38,8 @@ class Kill(EndsProcess, frozen=True, tag="kill"):
 
 
 class Crash(EndsProcess, frozen=True, tag="crash"):
-    """The machine is gone, and with it `lose`: nothing more than by `kill`; `unflushed` records
-    (behind the last flush: see log.flush.interval.messages); or the whole `disk`."""
+    """The machine crashes and loses, with `lose`: nothing more than by `kill`; `unflushed` records
+    (after the last flush: see log.flush.interval.messages); or the whole `disk`."""
 
     lose: Literal["nothing", "unflushed", "disk"] = "nothing"
 
@@ -65,11 +65,11 @@ class Terminate(EndsProcess, frozen=True, tag="terminate"):
 
 
 class Start(Action, frozen=True, tag="start"):
-    """A new process on the same disk. `registered_ms` is when its registration is to be created,
-    in milliseconds since the cluster was up, where that is given (a recording gives it). `if_down`:
-    a broker that runs is left alone. `profile`: the Kafka version that it runs from now on (an
-    upgrade); `propagation`: how that version propagates ISR changes, as its
-    inter.broker.protocol.version says."""
+    """A new process on the same disk. `registered_ms`: when its registration is to be created, in
+    milliseconds since the cluster was up (recordings contain it). `if_down`: do nothing if the
+    broker is running. `profile`: the Kafka version that it runs from now on (an upgrade).
+    `propagation`: how that version propagates ISR changes, according to its
+    inter.broker.protocol.version."""
 
     broker: int
     registered_ms: int | None = None

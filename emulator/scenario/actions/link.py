@@ -1,4 +1,4 @@
-"""Links between two brokers, or between a broker and ZooKeeper: cut, delayed, healed."""
+"""Links between two brokers, or between a broker and ZooKeeper: cut, delayed, restored."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw, Ways, link_between
 
 
 class CutLink(Action, frozen=True, tag="cut_link"):
-    """Bytes stop between `broker` and `peer` (a broker id or `zookeeper`), both ways or one;
-    connections stay, new ones are not made."""
+    """Traffic between `broker` and `peer` (a broker id or `zookeeper`) stops in both directions or
+    one. Existing connections stay open; new ones fail."""
 
     broker: int
     peer: int | str
@@ -35,13 +35,13 @@ class CutLink(Action, frozen=True, tag="cut_link"):
 
 
 class HealLink(Action, frozen=True, tag="heal_link"):
-    """What had been held back passes, in order."""
+    """Traffic continues; messages that were held back arrive in order."""
 
     broker: int
     peer: int | str
 
     def undoes(self, other: Action) -> bool:
-        """A link has two ends: it does not matter which was named first."""
+        """Either end of a link may be named first."""
         ends = {self.broker, self.peer}
         return isinstance(other, CutLink) and {other.broker, other.peer} == ends
 
@@ -50,7 +50,7 @@ class HealLink(Action, frozen=True, tag="heal_link"):
 
 
 class DelayLink(Action, frozen=True, tag="delay_link"):
-    """Every message between the two takes `delay_ms` longer, each way."""
+    """Every message between the two takes `delay_ms` longer, in each direction."""
 
     broker: int
     peer: int | str
@@ -76,7 +76,7 @@ class DelayLink(Action, frozen=True, tag="delay_link"):
 
 
 class CutZookeeperLink(Action, frozen=True, tag="cut_zookeeper_link"):
-    """Bytes stop between a broker and ZooKeeper."""
+    """Traffic between a broker and ZooKeeper stops."""
 
     broker: int
 
@@ -98,7 +98,8 @@ class CutZookeeperLink(Action, frozen=True, tag="cut_zookeeper_link"):
 
 
 class HealZookeeperLink(Action, frozen=True, tag="heal_zookeeper_link"):
-    """What had been held back between a broker and ZooKeeper passes."""
+    """Traffic between a broker and ZooKeeper continues; messages that were held back arrive in
+    order."""
 
     broker: int
 

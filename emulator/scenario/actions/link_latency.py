@@ -1,4 +1,4 @@
-"""A link whose messages take their time, by chance."""
+"""A link with random latency."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from emulator.scenario.actions.drawing import Draw, Ways
 
 class LinkLatency(Action, frozen=True, tag="link_latency"):
     """Every message between `broker` and `peer` takes longer: half of them `low_ms` to
-    `typical_ms`, half `typical_ms` to `high_ms`. Within a connection none overtakes another, those
-    of two connections do. `high_ms` 0: as usual."""
+    `typical_ms`, half `typical_ms` to `high_ms`. Messages on one connection keep their order, those
+    on different connections may not. `high_ms` 0 restores the normal latency."""
 
     broker: int
     peer: int | str
@@ -31,8 +31,8 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
 
     @classmethod
     def standing(cls, draw: Draw) -> list[Action]:
-        """ZooKeeper is far away, for everybody alike: what takes milliseconds elsewhere takes
-        seconds, and much more can happen meanwhile."""
+        """ZooKeeper is slow for every broker: requests that usually take milliseconds take seconds,
+        which makes many more interleavings possible."""
         if not draw.chance(20):
             return []
         typical_ms = draw.spread(5, 250)

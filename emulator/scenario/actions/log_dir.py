@@ -1,8 +1,8 @@
-"""A log directory whose disk fails: writes to it are errors from now on.
+"""A log directory whose disk fails: all writes to it fail from now on.
 
-The broker notices with its next write; replicas there go offline until it is started again. One
-whose only directory fails halts. More than one directory: the setting `log.dirs`, names separated
-by commas.
+The broker notices at its next write. The directory's replicas go offline until the broker restarts;
+if it was the only directory, the broker halts. For several directories, set `log.dirs` to names
+separated by commas.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class FailLogDir(Action, frozen=True, tag="fail_log_dir"):
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
-        """The only one there is: its broker halts, and finds it repaired when it starts."""
+        """Directory 0. In random worlds it is the only one, so the broker halts."""
         return cls(draw.broker)
 
     def apply(self, world: World) -> None:
@@ -32,7 +32,7 @@ class FailLogDir(Action, frozen=True, tag="fail_log_dir"):
 
 
 class RepairLogDir(Action, frozen=True, tag="repair_log_dir"):
-    """It can be written again, with what is on it; a broker that runs takes no notice before its
+    """The directory is writable again with its content. A running broker uses it only after its
     next start."""
 
     broker: int

@@ -1,4 +1,4 @@
-"""A link that loses packets: on TCP they come later, and what is behind them waits."""
+"""A link that loses packets: TCP retransmits them, which delays all messages behind them."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class LossyLink(Action, frozen=True, tag="lossy_link"):
-    """Of the messages between `broker` and `peer` the share `loss` (0.05: one in twenty) is lost
-    each time it is sent; it is sent again after 200 ms, 400 ms, and so on. `loss` 0: none."""
+    """Each transmission of a message between `broker` and `peer` is lost with probability `loss`
+    (0.05: one in twenty), and repeated after 200 ms, 400 ms, and so on. `loss` 0: none."""
 
     broker: int
     peer: int | str

@@ -1,4 +1,4 @@
-"""Pause a process, as SIGSTOP or a long garbage collection does."""
+"""A paused process, as by SIGSTOP or a long garbage collection."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class Pause(Action, frozen=True, tag="pause"):
-    """Nothing of the broker (or of the ZooKeeper server) runs; its sockets stay, its client sends
-    no pings."""
+    """The broker (or the ZooKeeper server) is suspended; its sockets stay open, and its client
+    sends no pings."""
 
     broker: int | None = None
     server: str | None = None
@@ -38,7 +38,7 @@ class Pause(Action, frozen=True, tag="pause"):
 
 
 class Resume(Action, frozen=True, tag="resume"):
-    """It runs on (SIGCONT)."""
+    """The process continues (SIGCONT)."""
 
     broker: int | None = None
     server: str | None = None

@@ -1,4 +1,4 @@
-"""A process that the machine gives no more of something: space on its disk, file descriptors."""
+"""Exhausted resources of a process: disk space, file descriptors."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class FillDisk(Action, frozen=True, tag="fill_disk"):
-    """The disk of `broker` has no space left: a write takes what fits and is then refused. Its log
-    directory goes offline, and the broker halts where it has no other."""
+    """The disk of `broker` is full: a write stores what fits and then fails. The log directory goes
+    offline, and the broker halts if it has no other."""
 
     broker: int
 
@@ -26,8 +26,7 @@ class FillDisk(Action, frozen=True, tag="fill_disk"):
 
 
 class FreeDisk(Action, frozen=True, tag="free_disk"):
-    """There is space again; what has failed meanwhile stays offline until the broker's next
-    start."""
+    """There is free space again; failed directories stay offline until the broker's next start."""
 
     broker: int
 
@@ -36,8 +35,8 @@ class FreeDisk(Action, frozen=True, tag="free_disk"):
 
 
 class UseUpDescriptors(Action, frozen=True, tag="use_up_descriptors"):
-    """The process of `broker` can open no file and accept no connection: RLIMIT_NOFILE is as many
-    descriptors as it has."""
+    """The process of `broker` can open no file and accept no connection: RLIMIT_NOFILE is lowered
+    to the number of open descriptors."""
 
     broker: int
 
@@ -55,7 +54,7 @@ class UseUpDescriptors(Action, frozen=True, tag="use_up_descriptors"):
 
 
 class FreeDescriptors(Action, frozen=True, tag="free_descriptors"):
-    """It can open as many as the machine allows."""
+    """The original limit of descriptors is restored."""
 
     broker: int
 

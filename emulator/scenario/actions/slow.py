@@ -1,4 +1,4 @@
-"""A broker that is slow: its link takes few bytes, or its disk takes its time."""
+"""A slow broker: its link has little bandwidth, or its disk is slow."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class SlowFollower(Action, frozen=True, tag="slow_follower"):
-    """Records reach `broker` no faster than `bytes_per_s` (0: no limit): it never stops fetching,
-    it falls behind."""
+    """Records reach `broker` no faster than `bytes_per_s` (0: no limit). It keeps fetching but
+    falls behind."""
 
     broker: int
     bytes_per_s: int
@@ -28,8 +28,8 @@ class SlowFollower(Action, frozen=True, tag="slow_follower"):
 
 
 class SlowDisk(Action, frozen=True, tag="slow_disk"):
-    """Every append to a log of `broker` takes `ms_per_append` (0: as usual), under Kafka's
-    locks."""
+    """Every append to a log of `broker` takes `ms_per_append` (0: no delay), while Kafka's locks
+    are held."""
 
     broker: int
     ms_per_append: int

@@ -1,4 +1,4 @@
-"""A link of little width between two brokers."""
+"""A link with little bandwidth between two brokers."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class SlowLink(Action, frozen=True, tag="slow_link"):
-    """No more than `bytes_per_s` pass from `broker` to `peer`, and as much back (0: no limit);
-    what does not, waits. All connections between the two share it, requests of controllers and
-    records alike."""
+    """At most `bytes_per_s` pass from `broker` to `peer`, and as much back (0: no limit); other
+    messages wait. All connections between the two share the bandwidth, control requests and records
+    alike."""
 
     broker: int
     peer: int

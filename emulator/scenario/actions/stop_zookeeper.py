@@ -1,4 +1,4 @@
-"""The ZooKeeper server's process ends, and is started again on its data."""
+"""The ZooKeeper server's process ends and is restarted on its data."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class StopZookeeper(Action, frozen=True, tag="stop_zookeeper"):
-    """The server is gone (SIGKILL): connections break and are refused; what it answered is in its
-    log. Of an ensemble all are, or the `server` that is named (`zookeeper-2`)."""
+    """The server is killed (SIGKILL): connections break and new ones are refused; every
+    acknowledged write is in its log. In an ensemble this affects all servers, or the given `server`
+    (`zookeeper-2`)."""
 
     means_all = True
     server: str = ZOOKEEPER
@@ -31,8 +32,7 @@ class StopZookeeper(Action, frozen=True, tag="stop_zookeeper"):
 
 
 class StartZookeeper(Action, frozen=True, tag="start_zookeeper"):
-    """A new process on the same data. The sessions in its log get their whole time-out once
-    more."""
+    """A new process on the same data. Each session in its log gets its full timeout again."""
 
     means_all = True
     server: str = ZOOKEEPER

@@ -7,8 +7,8 @@ from emulator.scenario.actions.drawing import Draw
 
 
 class Unplug(Action, frozen=True, tag="unplug"):
-    """Nothing passes between the broker and any other, nor ZooKeeper; connections stay. Brokers in
-    containers lose their network itself, and clients with it."""
+    """No traffic passes between the broker and other brokers or ZooKeeper; connections stay open. A
+    broker in a container loses its network interface, and so its clients too."""
 
     broker: int
 
@@ -29,7 +29,7 @@ class Unplug(Action, frozen=True, tag="unplug"):
 
 
 class PlugIn(Action, frozen=True, tag="plug_in"):
-    """The network is back."""
+    """The network is restored."""
 
     broker: int
 

@@ -1,1 +1,2 @@
-"""What a scenario expects, one kind per file: a sentence, and how a run is held against it."""
+"""Expectations of scenarios, one kind per file: the form of its sentence, and how a run is
+checked."""

@@ -1,8 +1,8 @@
 """`no record of orders is acknowledged for at least 5s`, or `at most 1s`.
 
-The longest time between two acknowledgements that followed each other, of one partition: how long a
-fail-over was felt. `at most` is unknown where no partition of the topic ever changed its leader:
-then nothing threatened them.
+The longest time between two consecutive acknowledgements of one partition: how long producers
+noticed a fail-over. `at most` is unknown if no partition of the topic ever changed its leader,
+because then nothing threatened them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`controller finds 1 bounced` (or `new`, `dead`), `controller never finds 1 dead`.
 
-What the controller saw when it compared the registrations with its cache. `new` does not mean a
-broker's first start, nor what a controller reads when it is elected. `never` is unknown where no
-process of that broker ever ended.
+How the controller classified a broker when it compared registrations with its cache. A broker's
+first start does not count as `new`, nor does what a controller reads at its election. `never` is
+unknown if no process of that broker ever ended.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from emulator.trace.state import registrations
 
 
 class BrokerFound(Check):
-    """What the controller noticed of a broker's life."""
-
     forms = ("controller finds {broker} {what}", "controller never finds {missed:broker} {what}")
     words = {"what": get_args(registrations.Registration)}
     what: registrations.Registration

@@ -1,7 +1,7 @@
 """`control requests of 3 refused: at least 1 (STALE_CONTROLLER_EPOCH)`; the error may be left out.
 
-Held when brokers refused so many of this controller's requests as a whole, because of its epoch or
-of their own (`STALE_BROKER_EPOCH`).
+Held when brokers refused this many whole requests of this controller, because of its controller
+epoch or because of their broker epoch (`STALE_BROKER_EPOCH`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from emulator.trace import events as e
 
 
 class ControlRequestsRefused(Check):
-    """Fencing, at the brokers."""
+    """Fencing of control requests by brokers."""
 
     forms = (
         "control requests of {broker} refused: {amount} ({error})",

@@ -1,7 +1,7 @@
 """`controller moves from 3 between 14s and 17s`: another broker is elected after this one.
 
-Held when, of two elections of a controller that follow each other, the first was won by this broker
-and the second by another one (in that time). Not held when there is no such pair.
+Held when of two consecutive controller elections this broker won the first and another broker the
+second (in that time). Not held otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace import events as e
 
 
 class ControllerMoves(Check):
-    """A fail-over."""
-
     forms = (
         "controller moves from {broker}",
         "controller moves from {broker} between {low_us:duration} and {high_us:duration}",

@@ -1,8 +1,6 @@
-"""`the cluster converges`: at the end everybody knows what ZooKeeper has, and nothing is left to
-do.
+"""`the cluster converges`: at the end every broker knows ZooKeeper's state, and nothing is pending.
 
-What that means in particular is said by the invariants of liveness. Where nothing was done to the
-cluster there is nothing to converge from.
+The liveness invariants define this in detail. Unknown if nothing was done to the cluster.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ from emulator.trace.state import TraceState
 
 
 class Converges(Check):
-    """Held when all that the liveness invariants ask for has come about by the end."""
+    """Held when all liveness invariants are satisfied at the end."""
 
     forms = ("the cluster converges",)
 
@@ -37,7 +35,7 @@ class Converges(Check):
 
     @property
     def _disturbed(self) -> bool:
-        """Whether any broker had new metadata to learn."""
+        """Whether a state, the controller or a broker ever changed."""
         partitions, started = self.state.partitions.all.values(), self.state.metadata.started
         changed = any(len(p.states) > 1 or p.deleted for p in partitions)
         return changed or self._elections > 1 or self._starts > len(started)
@@ -52,7 +50,7 @@ class Converges(Check):
 
 
 def describe(violation: Violation) -> str:
-    """Where it is, and what."""
+    """The place and the text of the violation."""
     where = str(violation.partition) if violation.partition else ""
     at = f"broker {violation.broker}:" if violation.broker else ""
     return " ".join(word for word in (where, at, violation.text) if word)

@@ -1,9 +1,9 @@
 """`notifications: 2`, `isr changes: at least 30`, `leader elections: 1`, `records lost: 0` ...
 
-Held when the count is in the range. Unknown when no ISR ever changed and the range has 0 in it:
-then a count of 0 says nothing. `records lost` are acknowledged ones, with acks=all or acks=1, that
-the final leader does not have. What real Kafka does not tell of is unknown: what logs hold, how
-ZooKeeper answered, what a controller did with a notification.
+Held when the count is in the range. Unknown when no ISR ever changed and the range contains 0: then
+a count of 0 proves nothing. `records lost` are acknowledged records, with acks=all or acks=1, that
+the final leader lacks. Values that real Kafka does not log are unknown: log contents, ZooKeeper's
+responses, a controller's handling of notifications.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ COUNTERS: dict[str, Callable[[TraceState], int]] = {
 
 
 class Counts(Check):
-    """A count in a range."""
-
     forms = ("{what:counter}: {amount}",)
     words = {"counter": tuple(COUNTERS)}
     what: str

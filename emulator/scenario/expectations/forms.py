@@ -1,7 +1,7 @@
 """The grammar of expectations: sentences with slots, such as `isr of {partition} becomes {isr}`.
 
-A slot is `{name}` or `{name:kind}`; the kinds are those of `KINDS`, each with its looks (a regular
-expression) and its value. Words stand as they are, with any space between. Nothing here knows what
+A slot is `{name}` or `{name:kind}`. `KINDS` defines the kinds, each with a regular expression and a
+conversion. Other words match literally, with any white space between them. Nothing here knows what
 a sentence means.
 """
 
@@ -17,7 +17,7 @@ from emulator.scenario.units import DURATION, BadDuration, duration_us
 from emulator.trace.values import TopicPartition
 
 Amount = tuple[int, int | None]
-"""At least, and at most (None: without bound)."""
+"""Minimum and maximum (None: unbounded)."""
 
 _ISR = r"\[\s*\d+(?:\s*,\s*\d+)*\s*\]"
 _SET = r"\{\s*\d+(?:\s*,\s*\d+)*\s*\}"
@@ -43,7 +43,7 @@ def _amount(text: str) -> Amount:
 
 
 class Kind(NamedTuple):
-    """How a slot looks, what it becomes, and how it is shown to people (empty: its name)."""
+    """A kind of slot: its pattern, its conversion, and its text in messages (empty: its name)."""
 
     looks: str
     value: Callable[[str], object]
@@ -86,16 +86,16 @@ KINDS: dict[str, Kind] = {
 
 
 class Form(msgspec.Struct, frozen=True):
-    """One way to write an expectation: as shown to people, and compiled."""
+    """One sentence form: its text for messages, and the compiled pattern."""
 
     shown: str
     pattern: re.Pattern[str]
     slots: dict[str, str]
-    """Slots to the names of their kinds."""
+    """Slot names to kinds of slots."""
 
 
 def compiled(text: str, words: Mapping[str, tuple[str, ...]]) -> Form:
-    """Make the form of its text; `words` are kinds of the check's own: lists of phrases."""
+    """Compile a form from its text; `words` are the check's own kinds: lists of phrases."""
     own = {
         name: Kind("|".join(map(re.escape, phrases)), str, "|".join(phrases))
         for name, phrases in words.items()
@@ -117,12 +117,12 @@ def compiled(text: str, words: Mapping[str, tuple[str, ...]]) -> Form:
 
 
 def matched(form: Form, text: str) -> dict[str, object] | None:
-    """The arguments, if the text has this form."""
+    """The arguments if the text matches this form."""
     match = form.pattern.fullmatch(" ".join(text.split()))
     if match is None:
         return None
     try:
-        # A kind of the check's own stays the phrase that it is.
+        # A value of the check's own kind stays text.
         return {
             name: KINDS[kind].value(match[name]) if kind in KINDS else match[name]
             for name, kind in form.slots.items()

@@ -1,8 +1,8 @@
 """`hw of orders-0 does not advance for at least 1s while records arrive`.
 
-Held when, for that long at a stretch, the leader had records above its high watermark and the mark
-did not move: somebody in the ISR did not fetch them. Unknown where no log was seen (real Kafka).
-Not held otherwise.
+Held when, for that long without interruption, the leader had records above its high watermark and
+the high watermark did not advance: some ISR member did not fetch them. Unknown if the trace has no
+log (real Kafka). Not held otherwise.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from emulator.trace.values import TopicPartition
 
 
 class HwDoesNotAdvance(Check):
-    """Consumers, and producers with acks=all, wait for a follower."""
-
     forms = (
         "hw of {partition} does not advance for at least {us:duration} while records arrive",
-        # As in run directories of before 2026-11.
+        # The form in run directories from before 2026-11.
         "hw of {partition} stands still for at least {us:duration} while records arrive",
     )
     reads_levels = True

@@ -1,9 +1,9 @@
 """`hw of orders-0 at broker 1 goes 5 -> 6 one fetch after broker 2 has the record`.
 
 The leader learns that a follower has a record from that follower's *next* fetch. Held when, between
-the follower's append and the leader's new high watermark, exactly one fetch with the new offset
-left the follower. Not held when there was none or a second one, or when the mark never moved so;
-unknown where no log was seen (real Kafka).
+the follower's append and the leader's new high watermark, the follower sent exactly one fetch with
+the new offset. Not held when it sent none or several, or the high watermark never advanced like
+this. Unknown if the trace has no log (real Kafka).
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace.values import TopicPartition
 
 
 class HwOneFetchAfter(Check):
-    """The leader's high watermark, one fetch round behind the follower's log."""
-
     forms = (
         (
             "hw of {partition} at broker {leader:broker} goes {low:number} -> {high:number} "

@@ -1,8 +1,8 @@
 """`hw of orders-0 reaches 6 at broker 2 at least 300ms after broker 1`, or `at most`.
 
-Compares when two replicas' high watermarks first came to an offset: a follower learns the leader's
-with a later fetch. Not held when one of the two never came to it, or the second came first; unknown
-where no log was seen (real Kafka).
+Compares when two replicas' high watermarks first reached an offset: a follower learns the leader's
+with a later fetch. Not held when one of them never reached it, or the second one did so first.
+Unknown if the trace has no log (real Kafka).
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from emulator.trace.values import TopicPartition
 
 
 class HwReaches(Check):
-    """How much later one replica knows a high watermark than another."""
-
     forms = (
         (
             "hw of {partition} reaches {offset:number} at broker {second:broker} "

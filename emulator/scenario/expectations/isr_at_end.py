@@ -1,8 +1,7 @@
-"""`isr of orders-0 at end is {1, 2, 3}` (a set) or `[1, 3, 2]` (in order), and it was another
-before.
+"""`isr of orders-0 at end is {1, 2, 3}` (a set) or `[1, 3, 2]` (in order), after a different one.
 
-Held when the last version of the state znode has this ISR and an earlier one had other members;
-unknown when the members never changed, so that there was nothing to come back from.
+Held when the last version of the state znode has this ISR and an earlier one had other members.
+Unknown when the members never changed, so that there was nothing to return from.
 """
 
 from __future__ import annotations
@@ -12,8 +11,6 @@ from emulator.trace.values import TopicPartition
 
 
 class IsrAtEnd(Check):
-    """Where the ISR is to arrive."""
-
     forms = (
         "isr of {partition} at end is {isr}",
         "isr of {partition} at end is {members}",

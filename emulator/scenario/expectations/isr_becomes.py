@@ -1,7 +1,7 @@
 """`isr of orders-0 becomes [1, 3]`, optionally `between 7s and 9s` of the scenario's time.
 
 Held when some version of the state znode has exactly this ISR, in this order (in that time). The
-first version does not count: nobody made it *become* so. Not held when none has.
+first version does not count, because it is no change. Not held otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace.values import TopicPartition
 
 
 class IsrBecomes(Check):
-    """An ISR that is to appear."""
-
     forms = (
         "isr of {partition} becomes {isr}",
         "isr of {partition} becomes {isr} between {low_us:duration} and {high_us:duration}",

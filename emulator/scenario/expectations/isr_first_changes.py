@@ -1,7 +1,7 @@
 """`isr of orders-0 first changes between 14s and 20s`: not before, and not later.
 
-Held when the first version of the state znode with other members than the one before came in that
-time; not held when it came at another, or never.
+Held when the first version of the state znode with other members than its predecessor was written
+in that time. Not held otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace.values import TopicPartition
 
 
 class IsrFirstChanges(Check):
-    """How long an ISR stays as it was created."""
-
     forms = ("isr of {partition} first changes between {low_us:duration} and {high_us:duration}",)
     partition: TopicPartition
     low_us: int

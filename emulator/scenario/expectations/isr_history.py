@@ -1,7 +1,7 @@
-"""`isr of orders-0 goes [1, 2, 3] -> [1, 3] -> [1, 3, 2]`: all its ISRs, in order, none left out.
+"""`isr of orders-0 goes [1, 2, 3] -> [1, 3] -> [1, 3, 2]`: the complete history of the ISR.
 
 Held when the ISRs of the state znode's versions are exactly these; versions that changed only the
-leader are no new ISR.
+leader do not count.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ SHOWN = 12
 
 
 class IsrHistory(Check):
-    """The whole history of an ISR."""
-
     forms = ("isr of {partition} goes {isrs}",)
     partition: TopicPartition
     isrs: tuple[tuple[int, ...], ...]

@@ -1,7 +1,7 @@
 """`isr of orders-0 keeps 2 although it is behind for at least 1s`.
 
-Held when the replica's log was shorter than its leader's for that long at a stretch, and it never
-left the ISR; not held when it left; unknown when it was never behind for so long.
+Held when the replica's log was shorter than its leader's for that long without interruption, and it
+never left the ISR. Not held when it left. Unknown when it was never behind for that long.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from emulator.trace.values import TopicPartition
 
 
 class IsrKeeps(Check):
-    """A follower that lags, and stays."""
-
     forms = ("isr of {partition} keeps {broker} although it is behind for at least {us:duration}",)
     reads_levels = True
     partition: TopicPartition

@@ -1,7 +1,7 @@
 """`leader of orders-0 becomes 2 between 11s and 13s`: an election, in the scenario's time.
 
-Held when some version of the state znode names this leader, where the one before named another (or
-none), in that time. Not held when none does.
+Held when some version of the state znode, written in that time, has this leader and its predecessor
+another one (or none). Not held otherwise.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace.values import TopicPartition
 
 
 class LeaderBecomes(Check):
-    """A leader that is to be elected."""
-
     forms = (
         "leader of {partition} becomes {leader} between {low_us:duration} and {high_us:duration}",
     )

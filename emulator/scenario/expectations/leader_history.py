@@ -1,7 +1,8 @@
-"""`leader of orders-0 goes 1 -> none -> 2`: all its leaders, in order, none left out.
+"""`leader of orders-0 goes 1 -> none -> 2`: the complete history of leaders.
 
 Held when the leaders of the state znode's versions are exactly these; `none` is a version without a
-leader, which the controller writes when nobody in the ISR is alive. Unknown without the partition.
+leader, which the controller writes when no ISR member is alive. Unknown if the partition does not
+exist.
 """
 
 from __future__ import annotations
@@ -13,8 +14,6 @@ SHOWN = 12
 
 
 class LeaderHistory(Check):
-    """Everybody who led a partition."""
-
     forms = ("leader of {partition} goes {leaders}",)
     partition: TopicPartition
     leaders: tuple[int, ...]

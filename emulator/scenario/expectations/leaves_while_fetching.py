@@ -1,8 +1,8 @@
 """`2 leaves isr of orders-0 while fetching at least every 1s`.
 
-Held when a shrink removes this broker although, in the whole time for which it was not caught up,
-no two of its fetches from that leader were further apart; not held when it leaves after a longer
-silence, or never; unknown where it was not seen for how long it had lagged (real Kafka).
+Held when a shrink removes this broker although, in the whole time in which it was not caught up, no
+two of its fetches from that leader were further apart. Not held when it leaves after a longer
+pause, or never. Unknown if the trace does not show how long it lagged (real Kafka).
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ FETCHES_MAX = 10_000
 
 
 class LeavesWhileFetching(Check):
-    """A follower that never stops fetching, and is removed."""
-
     forms = ("{broker} leaves isr of {partition} while fetching at least every {us:duration}",)
     broker: int
     partition: TopicPartition

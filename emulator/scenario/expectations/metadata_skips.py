@@ -1,8 +1,8 @@
-"""`metadata of orders-0 never shows v1 to v24`, or `shows v2`: versions of the state znode,
-anywhere.
+"""`metadata of orders-0 never shows v1 to v24`, or `shows v2`: versions of the state znode, at any
+broker.
 
-A version is shown when some broker's metadata cache took it. Unknown when the znode never had the
-last of these versions.
+A version is shown when some broker's metadata cache contained it. Unknown when the znode never
+reached the last of these versions.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from emulator.trace.values import TopicPartition
 
 
 class MetadataSkips(Check):
-    """Versions that clients could, or could not, see."""
-
     forms = (
         "metadata of {partition} never shows {first:version} to {last:version}",
         "metadata of {partition} never shows {last:version}",

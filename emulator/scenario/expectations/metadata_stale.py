@@ -1,7 +1,7 @@
 """`metadata of orders-0 is stale for at least 40s`, or `at most 10s`, optionally `at broker 1`.
 
-Held when the longest time for which a broker's cache had an older version than the state znode is
-in the range; without a broker, the longest of all brokers. Unknown for `at most` when no ISR
+Held when the longest time in which a broker's cache had an older version than the state znode is in
+the range. Without a broker it is the longest of all brokers. `at most` is unknown when no ISR
 changed.
 """
 
@@ -13,8 +13,6 @@ from emulator.trace.values import TopicPartition
 
 
 class MetadataStale(Check):
-    """How long clients received an old ISR."""
-
     forms = (
         "metadata of {partition} is stale for {bound} {us:duration}",
         "metadata of {partition} at broker {broker} is stale for {bound} {us:duration}",

@@ -2,9 +2,9 @@
 
 Only records acknowledged with acks=all count.
 
-Not held when a record that a producer with acks=all got `ok` for is missing. Unknown when
-there is no such record, when what logs hold was not seen (real Kafka), or when nothing threatened
-them: no ISR of the topic ever changed.
+Not held when a record is missing for which a producer with acks=all received `ok`. Unknown when
+there is no such record, when the trace has no log (real Kafka), or when nothing threatened the
+records: no ISR of the topic ever changed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from emulator.scenario.expectations.base import UNSEEN, Check, Finding
 
 
 class NothingLost(Check):
-    """The promise of acks=all."""
+    """The guarantee of acks=all."""
 
     forms = ("no acknowledged record of {topic} is lost",)
     topic: str

@@ -1,7 +1,7 @@
 """`records of orders refused: at least 10 (NOT_ENOUGH_REPLICAS)`, `records of orders acknowledged:
 600`.
 
-Held when the number of records with that result is in the range; the error's name is the client
+Held when the number of records with that result is in the range. The error's name is the client
 library's and may be left out. Unknown when no producer of the topic has any result.
 """
 
@@ -12,8 +12,6 @@ from emulator.scenario.expectations.forms import Amount
 
 
 class ProducerResults(Check):
-    """The responses that producers of a topic receive."""
-
     forms = (
         "records of {topic} acknowledged: {amount}",
         "records of {topic} refused: {amount} ({error})",

@@ -1,7 +1,8 @@
 """`replicas of orders-0 go [1, 2] -> [2, 3, 1] -> [2, 3]`: its assignments in ZooKeeper, in order.
 
-Held when the topic's znode had exactly these for the partition, one after the other; a reassignment
-first adds the new replicas and then takes the old ones away. Unknown without the partition.
+Held when the topic's znode had exactly this sequence of assignments for the partition. A
+reassignment first adds the new replicas and then removes the old ones. Unknown if the partition
+does not exist.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from emulator.trace.values import TopicPartition
 
 
 class ReplicasHistory(Check):
-    """A partition that moves."""
-
     forms = ("replicas of {partition} go {isrs}",)
     partition: TopicPartition
     isrs: tuple[tuple[int, ...], ...]

@@ -1,7 +1,7 @@
-"""`3 resigns at least 2s after another was elected`: for so long two brokers were controller.
+"""`3 resigns at least 2s after another was elected`: for that long two brokers acted as controller.
 
-Held when this broker gave its role up so long after another one had won the next election: it did
-not know that its session had ended. Not held when it resigned earlier, or never.
+Held when this broker resigned this long after another one had won the next election, because it did
+not know that its session had expired. Not held when it resigned earlier, or never.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from emulator.trace import events as e
 
 
 class ResignsLate(Check):
-    """A zombie."""
+    """A zombie controller."""
 
     forms = ("{broker} resigns at least {us:duration} after another was elected",)
     broker: int

@@ -1,8 +1,8 @@
 """`2 gets records of every partition of orders at least every 3s while it is behind`.
 
-One fetch response may hold only some partitions; they rotate, so that none starves. Held when the
+A fetch response may contain only some partitions; they rotate, so that none starves. Held when the
 broker was behind on several partitions at once for longer than that, and never waited longer for
-records of one that it was behind on; not held when it did; unknown when it was never so far behind.
+records of any of them. Not held when it did. Unknown when it was never so far behind.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from emulator.trace.values import TopicPartition
 
 
 class ServedInTurn(Check):
-    """No partition starves behind others."""
-
     forms = (
         (
             "{broker} gets records of every partition of {topic} at least every {us:duration} "
@@ -50,7 +48,7 @@ class ServedInTurn(Check):
         self.longest_us = max(self.longest_us, t_us - since)
 
     def _count_crowd(self, t_us: int) -> None:
-        """Several partitions wait at once, since when?"""
+        """Track since when several partitions wait at once."""
         if len(self.waiting_since) < 2:
             self.crowded_since_us = None
         elif self.crowded_since_us is None:

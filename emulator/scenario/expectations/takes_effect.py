@@ -1,7 +1,7 @@
 """`the slowest isr change of orders takes at least 60ms to take effect`, or `at most`.
 
-From the leader's decision until it has the new ISR: the time that writing it takes, by the leader
-itself or by the controller. Unknown where no ISR of the topic changed.
+The time from the leader's decision until it has the new ISR: the duration of the write by the
+leader or the controller. Unknown if no ISR of the topic changed.
 """
 
 from __future__ import annotations
@@ -11,8 +11,6 @@ from emulator.scenario.units import show_us
 
 
 class TakesEffect(Check):
-    """How long an ISR change is only decided."""
-
     forms = ("the slowest isr change of {topic} takes {bound} {us:duration} to take effect",)
     words = {"bound": ("at least", "at most")}
     topic: str

@@ -1,7 +1,7 @@
 """`topic orders goes 1 -> 3 -> gone -> 2 partitions`, `topic orders is gone between 12s and 15s`.
 
-Held when the topic's znode had exactly these numbers of partitions, one after the other; `gone`
-when it was deleted (in that time). Unknown when there never was such a topic.
+Held when the topic's znode had exactly this sequence of partition counts; `gone` means that it was
+deleted (in that time). Unknown when the topic never existed.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ GONE = 0
 
 
 class TopicHistory(Check):
-    """A topic's life."""
-
     forms = (
         "topic {topic} goes {sizes} partitions",
         "topic {topic} is gone between {low_us:duration} and {high_us:duration}",

@@ -1,27 +1,29 @@
-"""What a trace says: one account, read event by event, for everything that counts, judges or shows.
+"""The state that a trace implies: one derivation, event by event, for everything that reads traces.
 
-`TraceState` is a listener on the sink, and reads stored traces just the same. Its parts own one
-concept each; most answer for any moment (`history`, `..._at`), the rest for now. Summary,
-expectations, invariants, lanes, `isr why`, `describe`, `compare`, pages and `report` read it;
-Spark's tables (`emulator.analysis`) are held equal to it by a test.
+`TraceState` is a listener on the sink, and reads stored traces in the same way. Each of its parts
+owns one concept. Most can be queried for any moment (`history`, `..._at`), the rest only for the
+present. Summary, expectations, invariants, lanes, `isr why`, `describe`, `compare`, pages and
+`report` read it; Spark's tables (`emulator.analysis`) are held equal to it by a test.
 
-These definitions hold for all of them:
+These definitions hold everywhere:
 
-- 0 s is when the cluster was up. An output has one clock.
-- A broker's *process* is starting, up, paused, stopping or dead: from `ProcessStateChanged` alone.
+- Time 0 s is when the cluster was up. Each output uses one clock.
+- A broker's *process* is starting, up, paused, stopping or dead, derived only from
+  `ProcessStateChanged`.
 - A *state* of a partition is a version of its state znode, from its write to the next one. An *ISR
-  change* is one of these in which the leadership goes on.
+  change* is a state with the same leader and leader epoch as the one before.
 - A broker's *metadata* of a partition is *stale* while its process is alive (up or paused, since it
   got metadata) and its cache has a version that is older than ZooKeeper's. A dead broker's metadata
-  is not stale, nor is that of a topic that ZooKeeper has no more. Sums go on over a broker's
-  restarts and a topic's deletion; the *longest* is one episode, however many old versions
-  followed each other in it.
+  is not stale, nor is that of a topic deleted from ZooKeeper. Sums continue across a broker's
+  restarts and a topic's deletion. The *longest* is one episode, which may span several old
+  versions.
 - *Propagation* has two measures: from the leader's decision, and from the write (`propagation`).
 - *Under-replicated*, *under* and *at min ISR*, *offline*: as Kafka's gauges count (`gauges`).
-- *HW lag* is a leader's log end offset minus its high watermark, weighted by time: 25 s in which
-  the mark does not move are 25 s of lag (`water_levels`).
-- The trace ends with its last event: what has not ended by then is counted up to then.
-- What a trace does not tell is unknown: None, `?` in texts, absent in JSON. Never 0 or -1.
+- *HW lag* is a leader's log end offset minus its high watermark, weighted by time: 25 s without
+  progress are 25 s of lag (`water_levels`).
+- The trace ends with its last event. Open intervals are counted up to that event.
+- A value that a trace does not contain is unknown: None, `?` in texts, absent in JSON. Never 0 or
+  -1.
 """
 
 from __future__ import annotations
@@ -56,8 +58,8 @@ from emulator.trace.state.zookeeper_load import ZooKeeperLoad
 
 
 class CoreState:
-    """The parts that invariants read: few, since schedules are searched with them alone. Without
-    `processes` they keep no histories."""
+    """The parts that invariants read. There are few because searches over schedules run only these.
+    Without `processes` they keep no histories."""
 
     def __init__(self, processes: Processes | None = None) -> None:
         self.partitions = Partitions()
@@ -70,7 +72,7 @@ class CoreState:
 
     @cached_property
     def parts(self) -> tuple[object, ...]:
-        """All of them, in the order in which they have to hear an event."""
+        """All parts, in the order in which they must receive an event."""
         return tuple(vars(self).values())
 
     @cached_property
@@ -83,8 +85,8 @@ class CoreState:
 
 class TraceState(CoreState):
     """All parts of one run. `settings` are the cluster's, `brokers` those that boot. Without
-    `level_histories` a replica's earlier log end offsets and high watermarks are forgotten: they
-    are the one thing here that grows with every record."""
+    `level_histories` only the current log end offsets and high watermarks are kept: their history
+    is the only one that grows with every record."""
 
     def __init__(
         self,

@@ -26,7 +26,8 @@ _UNDONE_BY = {
     "cut_zookeeper_link": ("heal_zookeeper_link",),
     "stop_zookeeper": ("start_zookeeper",),
 }
-"""A fault's name -> what ends it. Faults with a measure (`delay_ms: 0`) are ended by themselves."""
+"""Maps a fault to the actions that end it. A fault with a magnitude (`delay_ms: 0`) is ended by
+itself."""
 
 _MEASURES = {
     "delay_link": "delay_ms",
@@ -74,7 +75,7 @@ _PAST = {
 }
 
 SILENT = frozenset({"up", "start", "registered", "exited"})
-"""What needs no line of its own: other events say it."""
+"""Actions that are not displayed because other events show them."""
 
 CLIENTS = frozenset({"produce", "produce_stop", "send", "consume"})
 
@@ -91,14 +92,14 @@ class Fault(msgspec.Struct):
 
 
 def lane_of(event: ActionApplied) -> str:
-    """The actor that an action strikes; empty: the cluster as a whole."""
+    """The actor that an action affects; empty for the whole cluster."""
     if event.parameters.server == "zookeeper" or event.do in ("stop_zookeeper", "start_zookeeper"):
         return "zookeeper"
     return str(event.broker) if event.broker else ""
 
 
 def describe(event: ActionApplied) -> str:
-    """An action as a few words, without the broker that its lane names."""
+    """A short description of the action, without the broker, which its lane names."""
     values: dict[str, Any] = msgspec.to_builtins(event.parameters)
     values.pop("server", None)
     name = event.do.replace("_", " ")
@@ -132,7 +133,7 @@ def _plain(value: Any) -> str:
 
 
 def faults(events: Iterable[AnyEvent], end_us: int) -> list[Fault]:
-    """Every fault with its duration; a fault that nothing undoes lasts to the end."""
+    """Every fault with its duration; a fault that is never undone lasts to the end."""
     all_faults: list[Fault] = []
     running: dict[tuple[str, str, str], Fault] = {}
     for event in events:

@@ -1,8 +1,8 @@
-"""How long producers wait: for one acknowledgement, and the longest gap between two.
+"""How long producers wait: for one acknowledgement, and the longest gap between two of them.
 
-Owns the time from handing a record over to its acknowledgement, and the longest time without any
-acknowledgement of one partition while somebody produced to it. Anything that delays a leader (a
-partition lock held across a write to ZooKeeper, a paused follower) shows here.
+Measures the time from passing a record to the client until its acknowledgement, and the longest gap
+between two acknowledgements of one partition. Anything that delays a leader (a partition lock held
+across a write to ZooKeeper, a paused follower) increases them.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ OK = "ok"
 
 
 class Answers:
-    """Times in microseconds; one sample for each batch that was acknowledged."""
+    """Times in microseconds, one sample for each acknowledged batch."""
 
     def __init__(self) -> None:
-        # One number for each batch of a run that may last hours: 8 bytes, where a list has 40.
+        # A run may last for hours: an array takes 8 bytes per batch, a list 40.
         self.took_us = array("q")
         self.gap_us_max = 0
         self._last: dict[tuple[TopicPartition, str], int] = {}

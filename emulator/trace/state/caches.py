@@ -1,9 +1,8 @@
-"""What brokers' metadata caches and the controller's cache hold, and held: which version of a
-partition from when to when.
+"""The contents and the history of the brokers' metadata caches and of the controller's cache.
 
-A process that has ended has no cache. Real Kafka does not tell of its controller's cache: where a
-trace has no word of it, it is unknown. The history is kept where somebody asks for it (`keeps`);
-while schedules are searched nobody does.
+A process that has ended has no cache. Real Kafka does not log its controller's cache: without such
+events its content is unknown. The history is kept only with `processes`; searches over schedules do
+without.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from emulator.trace.values import PartitionState, TopicPartition
 
 
 class MetadataCaches:
-    """All brokers' metadata caches. `entries`: what each has now (or had when its process ended),
-    and the event that put it there."""
+    """All brokers' metadata caches. `entries`: each cache's current content (or its last, if the
+    process ended), with the event that set it."""
 
     def __init__(self, partitions: Partitions, processes: Processes | None = None) -> None:
         """Without `processes` no history is kept."""
@@ -60,18 +59,18 @@ class MetadataCaches:
             close(brokers.get(event.broker, []), event)
 
     def shown(self, broker: int) -> dict[TopicPartition, PartitionState]:
-        """What the process that runs has."""
+        """The cache of the running process."""
         lost_seq = self._lost_seq.get(broker, -1)
         entries = self.entries.get(broker, {}).items()
         return {name: state for name, (state, seq) in entries if seq > lost_seq}
 
     def live_brokers(self, broker: int) -> tuple[int, ...]:
-        """The brokers that the process that runs knows of."""
+        """The live brokers in the cache of the running process."""
         brokers, seq = self.live.get(broker, ((), -1))
         return brokers if seq > self._lost_seq.get(broker, -1) else ()
 
     def spans(self, broker: int, name: TopicPartition) -> list[Known]:
-        """What the cache of `broker` showed of the partition, in order."""
+        """The history of the partition in the cache of `broker`, in order."""
         return self.history.get(name, {}).get(broker, [])
 
 
@@ -85,9 +84,9 @@ class Term(msgspec.Struct):
 
 
 class ControllerCache:
-    """Who is controller; `seq`: the event that made it so. `epochs`: all that think they are, one
-    that was replaced and does not know it yet among them, with the epoch of each; `caches`: their
-    states of partitions. `terms` and `history` are those of all controllers, one after the other.
+    """The active controller; `seq` is its election. `epochs`: every broker that believes it is the
+    controller, with its epoch, including a replaced one that does not know it yet. `caches`: their
+    partition states. `terms` and `history` cover all controllers in turn.
     """
 
     def __init__(self, partitions: Partitions, processes: Processes | None = None) -> None:
@@ -102,7 +101,7 @@ class ControllerCache:
 
     @property
     def states(self) -> dict[TopicPartition, e.ControllerCacheUpdated]:
-        """The cache of the one elected last, unless it has resigned."""
+        """The cache of the most recently elected controller, unless it has resigned."""
         return self.caches.get(self.broker, {})
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
@@ -138,8 +137,8 @@ def _learn(
     by: int,
     partitions: Partitions,
 ) -> None:
-    """A new interval, unless what is learnt is what was known. The same state of a topic that was
-    deleted and created again in between is another one."""
+    """Begin a new interval if the state differs from the last one. The same state of a topic that
+    was deleted and recreated in between counts as different."""
     last = spans[-1] if spans and spans[-1].to_us == OPEN else None
     facts = state.zk_version, state.leader, state.leader_epoch, state.isr
     partition = partitions.all.get(state.partition)

@@ -1,8 +1,8 @@
-"""When the cluster was up, and what time it is.
+"""When the cluster was up, and conversion to scenario time.
 
-Owns the step from the trace's time (since the world began) to the scenario's (since all brokers
-that boot at first are registered and started). An action `up` says it; where none does, the last
-of those brokers' `broker_started` does.
+Trace time starts when the world begins; scenario time starts when all initial brokers are
+registered and started. The action `up` marks that moment; without one, the last `broker_started` of
+those brokers does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from emulator.trace import events as e
 
 
 class Clock:
-    """Microseconds; `up_us` is None until the cluster is up."""
+    """Times in microseconds; `up_us` is None until the cluster is up."""
 
     def __init__(self, brokers: frozenset[int]) -> None:
         self.now_us = 0
@@ -28,5 +28,5 @@ class Clock:
             self.up_us = event.t
 
     def since_up(self, t_us: int) -> int:
-        """A moment of the trace in the scenario's time."""
+        """Convert trace time to scenario time."""
         return t_us - (self.up_us or 0)

@@ -1,4 +1,4 @@
-"""What is committed: what a leader once had below its high watermark."""
+"""The committed records: those that were once below a leader's high watermark."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class CommittedLog(msgspec.Struct):
 
 
 class Committed:
-    """What has to last, by partition. An unclean election gives it up: what its leader has counts
-    from there on, and what older leaders go on committing does not."""
+    """The records that must not be lost, by partition. An unclean election discards them: from then
+    on only its leader's log counts, not what deposed leaders still commit."""
 
     def __init__(self, partitions: Partitions, logs: Logs, replicas: Replicas) -> None:
         self._logs, self._replicas = logs, replicas
@@ -56,7 +56,7 @@ class Committed:
             committed.seq = event.seq
 
     def is_deposed(self, name: TopicPartition, broker: int) -> bool:
-        """Whether an unclean election has taken the lead from it, whatever it believes."""
+        """Whether an unclean election has replaced this leader, even if it does not know it yet."""
         unclean_epoch = self._unclean_epoch.get(name)
         if unclean_epoch is None:
             return False

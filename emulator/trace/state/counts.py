@@ -1,11 +1,10 @@
-"""How often something happened: ISR changes, notifications, conflicts, elections, refusals.
+"""Counts of ISR changes, notifications, conflicts, elections and refusals.
 
-Owns plain counts, those of partitions by partition. `conflicts` are conditional writes that
-ZooKeeper answered with BadVersion; `failed_isr_updates` are ISR changes that the leader gave up
-because of one, which a lost reply alone does not cause, or that the controller refused
-(FailedIsrUpdatesPerSec). An election is
-`unclean` when the new leader was not in the ISR before it; a notification goes `unread` when it is
-deleted by a controller that was just elected, which reads every state anyway.
+Some are counted per partition. `conflicts` are conditional writes that ZooKeeper answered with
+BadVersion. `failed_isr_updates` are ISR changes that the leader abandoned because of one (a lost
+reply alone does not cause that) or that the controller refused (FailedIsrUpdatesPerSec). An
+election is `unclean` when the new leader was not in the previous ISR. A notification is `unread`
+when a newly elected controller deletes it, because it reads every state anyway.
 """
 
 from __future__ import annotations
@@ -47,8 +46,8 @@ class Counts:
 
     @property
     def is_logged_only(self) -> bool:
-        """Real Kafka: its logs do not tell how ZooKeeper answered, nor what a controller did with
-        a notification."""
+        """Whether the trace comes from real Kafka, whose logs contain neither ZooKeeper's responses
+        nor a controller's handling of notifications."""
         return bool(self.controller_elections) and not self.controller_events
 
     @property
@@ -66,7 +65,7 @@ class Counts:
         self.failed[event.partition] += 1
 
     def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
-        """An answer to what is no longer proposed marks no meter."""
+        """Kafka marks no meter for a response to a proposal that is no longer pending."""
         self.failed[event.partition] += event.outcome != IGNORED
 
     def on_isr_change_notified(self, event: e.IsrChangeNotified) -> None:
@@ -80,7 +79,8 @@ class Counts:
         self.controller_elections += 1
 
     def _state(self, partition: Partition, now: State) -> None:
-        """Somebody else leads than did before; the first leader of a partition is no election."""
+        """Counts an election if the leader changed; a partition's first leader is not an
+        election."""
         before = partition.states[-2] if len(partition.states) > 1 else None
         if before is None or now.leader < 0 or now.leader == before.leader:
             return

@@ -1,8 +1,8 @@
-"""Fetcher threads: what each fetches, how often, and how far behind the leader it is.
+"""Fetcher threads: their partitions, request rates and lags.
 
-Owns MaxLag and MinFetchRate as Kafka's ReplicaFetcherManager has them: a follower's lag is measured
-when it has appended, against the leader's high watermark (AbstractFetcherThread.scala@2.6.3
-processFetchRequest); so a paused follower keeps its last value.
+Computes MaxLag and MinFetchRate like Kafka's ReplicaFetcherManager. A follower's lag is measured
+after each append, against the leader's high watermark (AbstractFetcherThread.scala@2.6.3
+processFetchRequest), so a paused follower keeps its last value.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from emulator.trace.values import TopicPartition
 _THREAD = re.compile(r"ReplicaFetcherThread-(\d+)-(\d+)")
 
 ThreadKey = tuple[int, int]
-"""Of one broker's threads: the leader and the fetcher id, as in Kafka's name of the thread."""
+"""The leader and the fetcher id, as in Kafka's thread name."""
 
 
-@cache  # Asked for every Fetch of a run; a cluster has a few dozen such names.
+@cache  # Needed for every Fetch of a run; a cluster has a few dozen such names.
 def _thread_key(name: str) -> ThreadKey | None:
     match = _THREAD.fullmatch(name)
     return None if match is None else (int(match[2]), int(match[1]))
@@ -38,8 +38,9 @@ class Delay(msgspec.Struct):
 
 
 class FetcherThread(msgspec.Struct):
-    """A thread that runs; `sent_us` is when it last sent a Fetch (None: never). `offsets`: of its
-    partitions, in the order in which it came to know them, those last asked for (-1: none yet).
+    """A running thread; `sent_us` is when it last sent a Fetch (None: never). `offsets`: the last
+    requested offset of each partition, in the order in which partitions were added (-1: none
+    yet).
     """
 
     sent_us: int | None = None
@@ -49,7 +50,7 @@ class FetcherThread(msgspec.Struct):
 
 
 class Fetcher(msgspec.Struct):
-    """One fetcher thread's requests, those of its former processes too."""
+    """The requests of one fetcher thread, including those of the broker's former processes."""
 
     first_us: int
     last_us: int
@@ -61,7 +62,7 @@ class Fetches:
     """Fetcher threads by broker and thread name; lags in records."""
 
     def __init__(self, logs: Logs, replicas: Replicas, processes: Processes) -> None:
-        """`replicas` must hear each event before this does."""
+        """`replicas` must receive each event before this does."""
         self.logs, self._replicas = logs, replicas
         self.threads: dict[int, dict[ThreadKey, FetcherThread]] = {}
         self._stopped: dict[tuple[int, TopicPartition], dict[ThreadKey, int]] = {}
@@ -88,9 +89,9 @@ class Fetches:
             fetched += [(event.t, offset) for of, offset in event.offsets if of == name]
 
     def follow(self, broker: int, name: TopicPartition) -> list[tuple[int, int]]:
-        """From now on, when the broker's fetches ask for the partition, and from which offset. Who
-        wants to know says so before the trace is read: fetches are most of a trace, and to keep
-        all of them would take as much memory as the trace."""
+        """The time and offset of every later fetch of the partition by the broker. Must be called
+        before the trace is read: fetches are most of a trace, and keeping all of them would take as
+        much memory as the trace."""
         fetched: list[tuple[int, int]] = []
         self._followed.setdefault(broker, []).append((name, fetched))
         return fetched
@@ -108,7 +109,7 @@ class Fetches:
     def _thread(
         self, event: e.FetchSent | e.PartitionDelayed | e.PartitionMarkedFailed
     ) -> FetcherThread | None:
-        """The thread in which this happens; None: a client's."""
+        """The fetcher thread of this event; None if a client sent the fetch."""
         key = _thread_key(event.thread)
         if key is None:
             return None
@@ -126,7 +127,8 @@ class Fetches:
         self.threads.get(event.broker, {}).pop((event.leader, event.fetcher_id), None)
 
     def _remove(self, broker: int, name: TopicPartition) -> dict[ThreadKey, int]:
-        """Take a partition out of the broker's threads: where it was, with its offsets."""
+        """Remove a partition from the broker's threads. Returns these threads with their
+        offsets."""
         removed = {}
         for key, thread in self.threads.get(broker, {}).items():
             thread.delays.pop(name, None)
@@ -165,7 +167,7 @@ class Fetches:
         self._remove(event.broker, event.partition)
 
     def min_rate(self, end_us: int) -> float:
-        """Requests per second of the slowest fetcher thread, over its time so far."""
+        """Requests per second of the slowest fetcher thread over its lifetime."""
         rates = [
             fetcher.requests * 1_000_000 / (end_us - fetcher.first_us)
             for fetcher in self.fetchers.values()

@@ -1,10 +1,11 @@
-"""How many partitions lack replicas, and for how long, as Kafka's gauges have it.
+"""Kafka's gauges of partitions that lack replicas, and for how long.
 
 UnderReplicatedPartitions, UnderMinIsrPartitionCount and AtMinIsrPartitionCount are gauges of the
-leader: a partition without one is in none of them. Under-replicated is an ISR that is smaller than
-the replicas that no reassignment is about to add (Partition.scala@2.6.3 isUnderReplicated,
-OngoingReassignmentState.replicationFactor). OfflinePartitionsCount is the controller's, and leaves
-out topics whose deletion has begun (KafkaController.scala@2.6.3 updateMetrics).
+leader, so a partition without a leader is in none of them. A partition is under-replicated if its
+ISR is smaller than its replica set without those that a reassignment is adding
+(Partition.scala@2.6.3 isUnderReplicated, OngoingReassignmentState.replicationFactor).
+OfflinePartitionsCount is the controller's and excludes topics whose deletion has begun
+(KafkaController.scala@2.6.3 updateMetrics).
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _DELETIONS = "/admin/delete_topics/"
 
 
 class Gauges:
-    """Gauges now, and their greatest values; times in microseconds, summed over partitions."""
+    """Current values and maxima; times in microseconds, summed over partitions."""
 
     def __init__(self, partitions: Partitions, settings: Mapping[str, str]) -> None:
         self.partitions = partitions
@@ -37,7 +38,6 @@ class Gauges:
         partitions.listen_to_deletions(self._deleted)
 
     def min_isr(self, topic: str) -> int:
-        """`min.insync.replicas` of the topic."""
         return self._min_isr.get(topic, self._default)
 
     @property
@@ -69,11 +69,11 @@ class Gauges:
         )
 
     def under_replicated_us(self, name: TopicPartition, end_us: int) -> int:
-        """The time that the partition was under-replicated."""
+        """How long the partition was under-replicated."""
         return _time(name, self._under, self._under_us, end_us)
 
     def under_min_isr_us(self, end_us: int) -> int:
-        """The time that partitions with a leader had fewer in sync than `min.insync.replicas`."""
+        """How long partitions with a leader had an ISR smaller than `min.insync.replicas`."""
         names = self._below.keys() | self._below_us.keys()
         return sum(_time(name, self._below, self._below_us, end_us) for name in names)
 
@@ -87,7 +87,7 @@ class Gauges:
                 self._measure(partition, event.t)
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
-        """An assignment may become known after the state was."""
+        """The assignment may become known after the partition's state."""
         self._measure(self.partitions.of(event.state.partition), event.t)
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:

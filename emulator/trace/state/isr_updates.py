@@ -1,7 +1,6 @@
-"""Leaders' attempts to change an ISR: what was decided, what carried it, how it ended.
+"""Leaders' attempts to change an ISR: the decision, the requests and the outcome.
 
-The same for both propagation paths: a leader that writes to ZooKeeper itself, and one that asks the
-controller.
+Covers both propagation paths: the leader writes to ZooKeeper itself, or it asks the controller.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from emulator.trace.events import ROLLED_BACK
 from emulator.trace.values import TopicPartition
 
 STUCK_US = 1_000_000
-"""A decision without an outcome for so long is stuck."""
+"""A decision without an outcome after this time is stuck."""
 
 
 class Attempt(msgspec.Struct):
-    """One try of a leader to change an ISR, and how it ended (None: the trace ends first, or it
-    blocks or is pending for ever); `requests`: those to the controller that carried it.
-    `is_void`: its leadership ended, or the topic, before its outcome was known.
+    """One attempt of a leader to change an ISR, and its outcome (None: blocked or pending when the
+    trace ends). `requests`: the AlterIsr requests that contained it. `is_void`: the leadership or
+    the topic ended before the outcome was known.
     """
 
     started: e.IsrUpdateStarted
@@ -35,7 +34,7 @@ class IsrUpdates:
         self.attempts: dict[TopicPartition, list[Attempt]] = {}
         self.rejected = 0
         self.forgotten: dict[TopicPartition, int] = {}
-        """The last event that removed the partition from somebody's metadata."""
+        """The last event that removed the partition from a broker's metadata."""
         self._refused: dict[TopicPartition, int] = {}
 
     def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
@@ -58,8 +57,8 @@ class IsrUpdates:
                 attempts[-1].requests.append(event)
 
     def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
-        """A proposal that stays pending, or goes out again, is still tried; an answer that is
-        ignored was to an older one."""
+        """A proposal that stays pending or is resubmitted is still being attempted. An ignored
+        response belongs to an older proposal."""
         self.rejected += 1
         if event.outcome == ROLLED_BACK:
             self._end(event)
@@ -77,7 +76,7 @@ class IsrUpdates:
         self._end_leadership(event.partition, event.broker)
 
     def _end_leadership(self, partition: TopicPartition, broker: int) -> None:
-        """What this broker tried under its old leadership does not hold it up any more."""
+        """Attempts of the broker's old leadership no longer count as stuck."""
         self._give_up(partition, broker)
         if self._refused.get(partition) == broker:
             del self._refused[partition]
@@ -95,7 +94,7 @@ class IsrUpdates:
             attempts[-1].is_void = True
 
     def stuck(self, now_us: int) -> list[TopicPartition]:
-        """Partitions whose leader was refused, or has waited too long, and can do no more."""
+        """Partitions whose leader was refused or has waited too long, and cannot make progress."""
         waiting = {
             partition
             for partition, attempts in self.attempts.items()

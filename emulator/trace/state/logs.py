@@ -1,8 +1,9 @@
-"""What every replica's log holds, without its records: which leader epoch each offset came from.
+"""Every replica's log without its records: the leader epoch of each offset.
 
-A leader epoch has one leader, who never takes back what it appended in it; so (epoch, offset) names
-one record. A log is a few pieces `[base, end)` with their epoch, and two logs hold the same record
-at an offset if and only if they have the same epoch there. Knows nothing of acknowledgements.
+A leader epoch has one leader, which never removes what it appended in it, so (epoch, offset)
+identifies a record. A log is a list of pieces `[base, end)`, each with its epoch. Two logs hold the
+same record at an offset if and only if they have the same epoch there. Knows nothing of
+acknowledgements.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Logs:
         self.of_partition: dict[TopicPartition, dict[int, ReplicaLog]] = {}
         self.writer: dict[TopicPartition, int] = {}
         self.removed = ReplicaLog()
-        """What the last truncation removed."""
+        """The records removed by the last truncation."""
         self.truncations = 0
         self.truncated = 0
         self._without_appends: dict[int, None] = {}
@@ -30,13 +31,13 @@ class Logs:
         self._cached_log = ReplicaLog()
 
     def has_appends_of(self, broker: int) -> bool:
-        """Whether the trace says what this broker appends. Real Kafka logs roles and high
-        watermarks, and no append: of such a broker `of` knows too little."""
+        """Whether the trace contains this broker's appends. Real Kafka logs roles and high
+        watermarks but no appends, so `of` is incomplete for such a broker."""
         return broker not in self._without_appends
 
     def of(self, name: TopicPartition, broker: int) -> ReplicaLog:
-        """The replica's log; empty if unknown. Caches the last one, because several listeners read
-        the same log in turn."""
+        """The replica's log; empty if unknown. The last one is cached, because several listeners
+        read the same log in turn."""
         if name is self._cached_partition and broker == self._cached_broker:
             return self._cached_log
         logs = self.of_partition.get(name)
@@ -62,12 +63,12 @@ class Logs:
         if event.epochs:
             self._copy(log, event)
         elif pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
-            pieces[-1].end = event.leo  # as nearly always
+            pieces[-1].end = event.leo  # the usual case
         else:
             log.append(base, event.leo, epoch)
 
     def _copy(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
-        """A follower catches up with what earlier leaders wrote."""
+        """A follower copies what earlier leaders wrote."""
         ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
         for run, end in zip(event.epochs, ends, strict=True):
             log.append(run.base_offset, end, run.leader_epoch)
@@ -86,9 +87,9 @@ class Logs:
         self._opened(event, event.leader)
 
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, leader: int) -> None:
-        """The log as the broker finds it: one that was deleted, or lost records in a crash, is
-        shorter than what was known of it."""
-        if not event.thread:  # Kafka's own log is the source: the pattern has no thread
+        """The log as the broker loads it at start. A log that was deleted, or lost records in a
+        crash, is shorter than the last known one."""
+        if not event.thread:  # from Kafka's own log, whose pattern has no thread
             self._without_appends[event.broker] = None
         log = self.of(event.partition, event.broker)
         log.leader, log.hw = leader, event.hw
@@ -112,5 +113,5 @@ def _same(piece: Piece, log: ReplicaLog) -> Iterator[Piece]:
 
 
 def shared(one: ReplicaLog, other: ReplicaLog) -> ReplicaLog:
-    """The records that both logs hold."""
+    """The records that both logs have."""
     return ReplicaLog([same for piece in one.pieces for same in [*_same(piece, other)][::-1]])

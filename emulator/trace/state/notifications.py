@@ -1,5 +1,5 @@
-"""Notification znodes: who created each, which partitions it names, who deleted it; and how long
-leaders held changes back."""
+"""Notification znodes: creator, partitions and deletion of each; and how long leaders held changes
+back."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from zk.paths import ISR_CHANGE_NOTIFICATION
 
 
 class Notification(msgspec.Struct):
-    """One node below `/isr_change_notification`, from its creation to its deletion. `sent`: what
-    its leader says of it."""
+    """One znode below `/isr_change_notification`, from its creation to its deletion. `sent`: the
+    leader's own event for it."""
 
     path: str
     by: int
@@ -27,7 +27,8 @@ class Notification(msgspec.Struct):
 
 
 class Notifications:
-    """All of them, in order; `held`: by broker, the propagation runs that sent nothing."""
+    """All notification znodes in order. `held`: by broker, the propagation runs that sent
+    nothing."""
 
     def __init__(self) -> None:
         self.all: list[Notification] = []
@@ -60,7 +61,7 @@ class Notifications:
         node = self._present.get(event.path)
         if node is not None:
             node.sent = event
-        else:  # its leader heard of it after the controller had deleted it, or before the log
+        else:  # the leader's event follows the controller's deletion, or precedes the log
             self._sent[event.path] = event
             for one in reversed(self.all):
                 if one.path == event.path:
@@ -81,7 +82,7 @@ class _NotificationData(msgspec.Struct):
 
 
 def notified_partitions(data: str | None) -> tuple[TopicPartition, ...]:
-    """The partitions that a notification node names; none when its data is not of that form."""
+    """The partitions that a notification znode names; none if its data is malformed."""
     try:
         payload = msgspec.json.decode(data or "", type=_NotificationData)
     except msgspec.DecodeError:

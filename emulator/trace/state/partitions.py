@@ -1,8 +1,8 @@
 """The state of every partition: the history of its state znode, version by version.
 
-Owns who leads and who is in sync, as ZooKeeper has it. Sources are the transactions themselves and,
-where a trace has none, the events of those who wrote (`isr_updated`, `controller_cache_updated`);
-a version counts once, from the earliest of them. It knows nothing of metadata caches.
+Owns leader and ISR as stored in ZooKeeper. The sources are the transactions and, in traces without
+them, the writers' own events (`isr_updated`, `controller_cache_updated`). A version counts once,
+from its earliest source. Knows nothing about metadata caches.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
 class State(Known):
-    """One version of a state znode. `by_leader`: a leader wrote it itself; `isr_change`: a
-    leader's decision, written by anyone, and not an election (which raises the leader epoch);
-    `by_controller`: its multi was fenced by `/controller_epoch`, or (before 2.1) it begins another
-    leadership. `controller_epoch` is -1 where the event does not say; `cause` is the write's.
-    `created_us` is when the topic was created; a topic that was deleted and recreated has two.
+    """One version of a state znode. `by_leader`: the leader wrote it. `isr_change`: decided by a
+    leader, whoever wrote it; not an election, which raises the leader epoch. `by_controller`: its
+    multi was fenced by `/controller_epoch`, or (before 2.1) it has another leader epoch.
+    `controller_epoch` is -1 if the event has none; `cause` is the write's. `created_us` is when the
+    topic was created, which differs after it was deleted and recreated.
     """
 
     by_leader: bool = False
@@ -38,9 +38,9 @@ class State(Known):
 
 
 class Partition(msgspec.Struct):
-    """A partition with all its states so far, oldest first; `replicas` as assigned, `adding` those
-    of them that a reassignment adds. `deleted`: its znode is gone. `history` has every version that
-    ever was, those of deleted topics and unreadable ones (leader -1, no ISR) too."""
+    """A partition with all its states so far, oldest first. `replicas` is the assignment, `adding`
+    those that a reassignment adds. `deleted`: the znode is gone. `history` also has the versions of
+    deleted topics and unreadable ones (leader -1, no ISR)."""
 
     name: TopicPartition
     replicas: tuple[int, ...] = ()
@@ -55,12 +55,12 @@ class Partition(msgspec.Struct):
 
     @property
     def in_zookeeper(self) -> State | None:
-        """What the znode holds now, be it unreadable."""
+        """The znode's current version, even if unreadable."""
         return self.history[-1] if self.history and self.history[-1].to_us == OPEN else None
 
     @property
     def is_unclean(self) -> bool:
-        """The last state's leader was not in the ISR before it."""
+        """Whether the leader of the last state was not in the ISR before it."""
         if len(self.states) < 2:
             return False
         before, now = self.states[-2:]
@@ -68,7 +68,7 @@ class Partition(msgspec.Struct):
 
     @property
     def isr_history(self) -> list[tuple[int, ...]]:
-        """The ISRs in order; versions that changed only the leader are left out."""
+        """The ISRs in order, without versions that changed only the leader."""
         history: list[tuple[int, ...]] = []
         for state in self.states:
             if not history or history[-1] != state.isr:
@@ -77,7 +77,7 @@ class Partition(msgspec.Struct):
 
     @property
     def leader_history(self) -> list[int]:
-        """The leaders in order (-1: none); versions that changed only the ISR are left out."""
+        """The leaders in order (-1: none), without versions that changed only the ISR."""
         history: list[int] = []
         for state in self.states:
             if not history or history[-1] != state.leader:
@@ -104,7 +104,7 @@ class Partitions:
         self._deletion_listeners: list[Callable[[Partition], None]] = []
 
     def listen_to_deletions(self, listener: Callable[[Partition], None]) -> None:
-        """Call `listener` with each partition whose state znode was deleted."""
+        """Call `listener` with each partition whose state znode is deleted."""
         self._deletion_listeners.append(listener)
 
     def listen(self, listener: Listener) -> None:
@@ -112,7 +112,7 @@ class Partitions:
         self._listeners.append(listener)
 
     def of(self, name: TopicPartition) -> Partition:
-        """The partition; an empty one if nothing is known of it."""
+        """The partition; empty if unknown."""
         partition = self.all.get(name)
         if partition is None:
             partition = self.all[name] = Partition(name)
@@ -123,7 +123,7 @@ class Partitions:
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         if any(op.op == "error" for op in event.ops):
-            return  # a multi that failed: nothing of it was done
+            return  # a failed multi changes nothing
         for op in event.ops or (event,):
             path = op.path
             if path is None or op.code or not path.startswith(_TOPICS):
@@ -183,7 +183,7 @@ class Partitions:
                 partition.replicas = state.replicas
 
     def _delete(self, name: TopicPartition, event: AnyEvent) -> None:
-        """What was is kept."""
+        """Keep the partition's history."""
         partition = self.of(name)
         partition.deleted = True
         close(partition.history, event)
@@ -219,17 +219,17 @@ class Partitions:
 
 
 def _is_isr_change(last: State | None, state: State) -> bool:
-    """The same leadership goes on."""
+    """Whether leader and leader epoch are the same."""
     return last is not None and state.version > 0 and not elects(last, state)
 
 
 def elects(before: State, state: State) -> bool:
-    """Whether a version has another leader or leader epoch than the one before it."""
+    """Whether leader or leader epoch changed."""
     return (before.leader, before.leader_epoch) != (state.leader, state.leader_epoch)
 
 
 def _merge_earlier(partition: Partition, again: State) -> None:
-    """A version that is known already, from another source: the earlier moment counts."""
+    """A known version, from another source: the earlier time counts."""
     for known in reversed(partition.states):
         if known.version != again.version:
             continue
@@ -246,8 +246,8 @@ def _merge_earlier(partition: Partition, again: State) -> None:
 
 
 def applied_ops(event: e.ZkTransaction) -> tuple[LoggedOp, ...]:
-    """What the transaction changed: a multi's operations (none of one that failed), or the one
-    that it is.
+    """The operations that the transaction applied: those of a multi (none if it failed), or its
+    own.
     """
     if event.op != "multi":
         one = LoggedOp(event.op, event.path, event.data, event.version, event.ephemeral, event.code)
@@ -256,7 +256,7 @@ def applied_ops(event: e.ZkTransaction) -> tuple[LoggedOp, ...]:
 
 
 def is_fenced(event: e.ZkTransaction) -> bool:
-    """Whether the transaction is a controller's: it checks `/controller_epoch`."""
+    """Whether the transaction checks `/controller_epoch`, as a controller's does."""
     return any(op.op == "check" and op.path == "/controller_epoch" for op in event.ops)
 
 

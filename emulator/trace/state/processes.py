@@ -1,6 +1,6 @@
 """Every broker's process: starting, up, paused, stopping or dead, from when to when.
 
-`ProcessStateChanged` alone tells it. A broker of which nothing was heard has no process.
+Derived only from `ProcessStateChanged`. A broker without such events has no process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DEAD: Final = "dead"
 
 
 class ProcessSpan(msgspec.Struct):
-    """A process is in this state during [from_us, to_us)."""
+    """The state of a process during [from_us, to_us)."""
 
     state: ProcessState
     from_us: int
@@ -39,7 +39,7 @@ class Processes:
         self._loss_listeners: list[Listener] = []
 
     def listen_to_losses(self, listener: Listener) -> None:
-        """Call `listener` whenever a process has lost its memory: it is dead, or a new one."""
+        """Call `listener` whenever a process loses its memory: it is dead, or a new one starts."""
         self._loss_listeners.append(listener)
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
@@ -52,7 +52,7 @@ class Processes:
                 listener(event)
 
     def state(self, broker: int) -> ProcessState | None:
-        """Now; None: unknown."""
+        """The current state; None if unknown."""
         lives = self.history.get(broker)
         return lives[-1].state if lives else None
 
@@ -62,7 +62,7 @@ class Processes:
         return merged((one.from_us, min(one.to_us, end_us)) for one in lives if one.state == state)
 
     def is_undisturbed(self, broker: int, from_us: int, to_us: int) -> bool:
-        """Whether it ran all the time: never paused, stopped, dead or restarted."""
+        """Whether the process ran without a pause, stop, crash or restart."""
         return all(
             life.state == UP or (life.state == STARTING and life.from_us < from_us)
             for life in self.history.get(broker, ())

@@ -1,9 +1,7 @@
-"""Propagation of an ISR change: from the leader's decision, and from the write, to everyone that
-must learn of it.
+"""Propagation of ISR changes to the leader, the controller and the brokers' metadata.
 
-Queries on attempts, states of partitions, the controller's cache, metadata caches and process life.
-A broker knows a change if it has that version or a later one, even if it skipped the version
-itself. Two measures start at different moments:
+Combines attempts, partition states, the controller's cache, metadata caches and process states. A
+broker knows a change once it has that version or a later one. There are two measures:
 
 - `decided`: from the leader's decision, no matter who writes it. Brokers that were paused or down
   in that time are not counted: the fault caused their delay.
@@ -28,8 +26,8 @@ from emulator.trace.values import TopicPartition
 
 
 class Arrival(msgspec.Struct):
-    """How one broker's metadata came to know a version: what it showed `before`, and the first
-    entry that was as new (None: not yet, or its process or the topic ended: `is_lost`)."""
+    """When one broker's metadata reached a version: the entry `before`, and the first one that is
+    at least as new (None: not yet, or `is_lost`: the process or the topic ended first)."""
 
     broker: int
     before: Known
@@ -38,8 +36,8 @@ class Arrival(msgspec.Struct):
 
 
 class Decided(msgspec.Struct):
-    """One change in force: how long after the decision its leader, the controller and brokers'
-    metadata knew it; microseconds, None: not yet. `awaits`: brokers that do not know it yet."""
+    """One applied change: the time from the decision until its leader, the controller and brokers'
+    metadata knew it, in microseconds (None: not yet). `awaits`: brokers that do not know it yet."""
 
     attempt: Attempt
     leader_us: int
@@ -49,7 +47,7 @@ class Decided(msgspec.Struct):
 
 
 class Propagation:
-    """All changes of all partitions, up to now."""
+    """All changes of all partitions so far."""
 
     def __init__(
         self,
@@ -65,7 +63,7 @@ class Propagation:
     # -- from the write ----------------------------------------------------------------------------
 
     def arrivals(self, state: State) -> list[Arrival]:
-        """At each broker that had an older version when this one was written."""
+        """One arrival for each broker that had an older version when this one was written."""
         arrivals = []
         for broker, spans in sorted(self._metadata.history.get(state.partition, {}).items()):
             place = place_before(spans, state.from_us, state.seq)
@@ -79,8 +77,8 @@ class Propagation:
         return arrivals
 
     def first_known(self, broker: int, state: State) -> Known | None:
-        """The first entry of the broker's metadata that is as new as this version: in the process
-        that had an older one, or in a later one."""
+        """The first metadata entry that is at least as new as this version, in the broker's process
+        that had an older one or in a later process."""
         return first_known(self._metadata.spans(broker, state.partition), state)
 
     @property
@@ -90,7 +88,8 @@ class Propagation:
 
     @property
     def written_us(self) -> list[int]:
-        """From the write of each ISR change to each broker that showed that very version."""
+        """Times from the write of each ISR change to its arrival in each broker's metadata, for
+        brokers that showed exactly that version."""
         return [
             one.known.from_us - state.from_us
             for state in self._isr_changes
@@ -100,7 +99,8 @@ class Propagation:
 
     @property
     def never_shown(self) -> int:
-        """ISR changes, per broker, that a later version overtook."""
+        """The number of ISR changes, counted per broker, that a later version superseded before
+        they arrived."""
         return sum(
             one.known is not None and one.known.version != state.version
             for state in self._isr_changes
@@ -109,7 +109,7 @@ class Propagation:
 
     @property
     def not_yet_shown(self) -> int:
-        """ISR changes, per broker, that its metadata has yet to show or to skip."""
+        """The number of ISR changes, counted per broker, that have not yet arrived."""
         return sum(
             one.known is None and not one.is_lost
             for state in self._isr_changes
@@ -117,7 +117,7 @@ class Propagation:
         )
 
     def versions_shown(self, name: TopicPartition) -> set[int]:
-        """Versions that any broker's metadata ever showed."""
+        """Versions that any broker's metadata has had."""
         histories = self._metadata.history.get(name, {}).values()
         return {known.version for spans in histories for known in spans}
 
@@ -125,7 +125,7 @@ class Propagation:
 
     @property
     def decided(self) -> list[Decided]:
-        """Every change that took effect."""
+        """Every ISR change that took effect."""
         return [
             self._decided(attempt, attempt.ended)
             for _, attempts in sorted(self._updates.attempts.items())
@@ -160,22 +160,22 @@ class Propagation:
 
     @property
     def leader_us(self) -> list[int]:
-        """From decisions to their leaders having the new ISR."""
+        """Times from the decision until the leader has the new ISR."""
         return [change.leader_us for change in self.decided]
 
     @property
     def controller_us(self) -> list[int]:
-        """From decisions to the controller's cache."""
+        """Times from the decision until the controller's cache has it."""
         return [one.controller_us for one in self.decided if one.controller_us is not None]
 
     @property
     def metadata_us(self) -> list[int]:
-        """From decisions to each broker's metadata."""
+        """Times from the decision until each broker's metadata has it."""
         return [us for change in self.decided for us in change.metadata_us.values()]
 
     @property
     def unknown_changes(self) -> int:
-        """Changes in force that the controller, or some broker's metadata, has yet to learn."""
+        """Applied changes that the controller or some broker's metadata does not know yet."""
         return sum(
             bool(one.awaits) or (one.controller_us is None and not self._is_forgotten(one))
             for one in self.decided
@@ -187,13 +187,13 @@ class Propagation:
 
 
 def first_known(spans: list[Known], state: State) -> Known | None:
-    """The first of these that is as new as the version, since it was written."""
+    """The first interval after the write that is at least as new as the version."""
     later = (one for one in spans if one.from_us >= state.from_us and not is_older(one, state))
     return next(later, None)
 
 
 def _is_replaced(spans: list[Known], place: int) -> bool:
-    """The next entry replaced this one in the same cache."""
+    """Whether the next entry directly replaced this one in the same cache."""
     return place + 1 < len(spans) and spans[place].seq_to == spans[place + 1].seq
 
 

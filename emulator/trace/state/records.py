@@ -1,9 +1,9 @@
-"""Results of produce requests, checked against the logs at the end.
+"""Results of produce requests, checked against the final logs.
 
-Owns the records acknowledged, refused and lost. A record is *lost* when a producer got the result
-`ok` and the final leader's log lacks it. With acks=all that breaks Kafka's promise; with acks=1 it
-does not, and is counted separately. A partition without a leader at the end is judged by its last
-one.
+Counts records acknowledged, refused and lost. A record is *lost* when a producer received `ok` and
+the final leader's log lacks it. With acks=all that violates Kafka's guarantee; with acks=1 it does
+not and is counted separately. If a partition has no leader at the end, its last leader's log is
+used.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ OK = "ok"
 
 
 class Records:
-    """Counts of records by topic; results by their names as the client library has them."""
+    """Counts of records by topic; results under the client library's names."""
 
     def __init__(self, logs: Logs, partitions: Partitions) -> None:
         self.logs, self.partitions = logs, partitions
@@ -39,7 +39,8 @@ class Records:
             self._promise(event)
 
     def _promise(self, event: e.RecordsProduced) -> None:
-        """Remember the acknowledged record: the one that the leader has at that offset now."""
+        """Remember which record was acknowledged: the one now at that offset in the leader's
+        log."""
         name, base = event.partition, event.base_offset
         log = self._answerer(event)
         promised = self._promised.setdefault((name, _acks(event.acks)), ReplicaLog())
@@ -47,8 +48,9 @@ class Records:
             promised.append(piece.base, piece.end, piece.epoch)
 
     def _answerer(self, event: e.RecordsProduced) -> ReplicaLog:
-        """The log of the broker that wrote last. For acks=all, a leader whose high watermark is
-        past the records: the last writer may be a deposed leader that does not know it yet."""
+        """The log of the broker that acknowledged. For acks=all it must be a leader whose high
+        watermark is past the records: the last writer may be a deposed leader that does not know it
+        yet."""
         name, end = event.partition, event.base_offset + event.count
         last = self.logs.of(name, self.logs.writer.get(name, -1))
         if _acks(event.acks) != ALL or last.hw >= end:
@@ -58,7 +60,7 @@ class Records:
         return others[-1] if others else last
 
     def refusals(self, topic: str | None = None, result: str | None = None) -> int:
-        """Records refused, of one topic or with one result if given."""
+        """The number of refused records, optionally of one topic or with one result."""
         return sum(
             count
             for (of_topic, of_result), count in self.refused.items()
@@ -67,15 +69,15 @@ class Records:
 
     @property
     def unseen(self) -> bool:
-        """Records were acknowledged, and the log that is to have them was not seen (real Kafka does
-        not tell of it)."""
+        """Whether records were acknowledged for which the trace has no log. Real Kafka does not log
+        appends."""
         if not self.acknowledged.total():
             return False
         final_leaders = {self._final_leader(name) for name, _ in self._promised}
         return not self.logs.writer or not all(map(self.logs.has_appends_of, final_leaders))
 
     def lost(self, acks: str = ALL, topic: str | None = None) -> int:
-        """Acknowledged records that the final leader does not have."""
+        """The number of acknowledged records that the final leader lacks."""
         return sum(
             missing(promised, self.logs.of(name, self._final_leader(name)))
             for (name, of_acks), promised in self._promised.items()
@@ -83,7 +85,7 @@ class Records:
         )
 
     def promised(self, topic: str, acks: str = ALL) -> int:
-        """Acknowledged records that must not be lost."""
+        """The number of acknowledged records that must not be lost."""
         return sum(
             piece.end - piece.base
             for (name, of_acks), log in self._promised.items()

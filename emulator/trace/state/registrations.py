@@ -1,4 +1,4 @@
-"""What controllers found when they compared the registrations of brokers with their cache."""
+"""How controllers classified brokers when they compared registrations with their cache."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from emulator.trace import events as e
 from emulator.trace.state.processes import STARTING, Processes
 
 Registration = Literal["new", "dead", "bounced"]
-"""What a comparison says of a broker."""
 
 
 class Registrations:
-    """All comparisons in order."""
-
     def __init__(self, processes: Processes) -> None:
         self.comparisons: list[e.BrokerChange] = []
         self._processes = processes
@@ -27,8 +24,8 @@ class Registrations:
         return [life.from_us for life in lives if life.state == STARTING]
 
     def times(self, broker: int, registration: Registration) -> list[int]:
-        """When a comparison said this of the broker. The first start of a broker does not count:
-        it is new to everybody."""
+        """When a comparison classified the broker like this. The first start of a broker does not
+        count: it is always new."""
         again_us = [*self.starts(broker), *2 * [1 << 62]][1]
         return [
             one.t

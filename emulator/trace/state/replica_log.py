@@ -1,8 +1,7 @@
-"""One replica's log without its records: pieces, each of one leader epoch.
+"""One replica's log without its records: a list of pieces, each of one leader epoch.
 
-Two logs hold the same record at an offset if and only if they have the same epoch there. Structs,
-and so in a file of their own: `logs`, which knows every replica's, may be compiled
-(`emulator.compiled`).
+Two logs hold the same record at an offset if and only if they have the same epoch there. These are
+structs, which cannot be compiled; `logs` may be, so they are separate.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class ReplicaLog(msgspec.Struct):
             self.pieces[-1].end = to_offset
 
     def append(self, base: int, end: int, epoch: int) -> None:
-        """Offsets [base, end), behind all others."""
+        """Add [base, end) at the end of the log."""
         pieces = self.pieces
         if pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
             pieces[-1].end = end
@@ -46,7 +45,7 @@ class ReplicaLog(msgspec.Struct):
             pieces.append(Piece(base, end, epoch))
 
     def append_from(self, log: ReplicaLog, end: int) -> None:
-        """What another log has behind the end of this one, up to `end`."""
+        """Copy what another log has from the end of this one up to `end`."""
         leo, last = self.leo, log.pieces[-1] if log.pieces else None
         if last is not None and last.base <= leo < last.end:
             self.append(leo, min(end, last.end), last.epoch)
@@ -55,14 +54,14 @@ class ReplicaLog(msgspec.Struct):
             self.append(piece.base, piece.end, piece.epoch)
 
     def epoch_at(self, offset: int) -> int | None:
-        """Of the record at an offset, if there is one."""
+        """The leader epoch of the record at `offset`; None if there is no such record."""
         for piece in reversed(self.pieces):
             if piece.base <= offset:
                 return piece.epoch if offset < piece.end else None
         return None
 
     def between(self, base: int, end: int) -> Iterator[Piece]:
-        """The pieces of [base, end), cut to it."""
+        """The pieces that overlap [base, end), cut to it."""
         for piece in reversed(self.pieces):
             if piece.end <= base:
                 return

@@ -1,7 +1,7 @@
-"""Each broker's own idea of the partitions that it hosts: its role, epoch, ISR and zkVersion.
+"""Each broker's own view of the partitions that it hosts: role, epoch, ISR and zkVersion.
 
-They come from the LeaderAndIsr that it obeyed and from its own ISR changes. A broker that starts
-has no idea of anything.
+It follows from the LeaderAndIsr entries that the broker applied and its own ISR changes. A starting
+broker has no view.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ OFFLINE: Final = "offline"
 
 
 class HostedReplica(msgspec.Struct):
-    """A replica as its broker has it, since the event `seq`; since `leadership_seq` it has had this
-    leader in this epoch. None: no request told it that much. `proposed`: the ISR that it has asked
-    the controller for, and has no answer to. `follower_leos`: what it knows as a leader.
-    `stopped`: by this StopReplica."""
+    """A replica in its broker's view since the event `seq`; `leadership_seq` is when this leader
+    and epoch began. None: unknown to the broker. `proposed`: the ISR in its pending AlterIsr.
+    `follower_leos`: the followers' log ends that a leader knows. `stopped`: the StopReplica that
+    stopped it."""
 
     role: str
     leader: int
@@ -66,7 +66,7 @@ class Replicas:
 
     @property
     def brokers(self) -> set[int]:
-        """All that ever obeyed a LeaderAndIsr and did not start since."""
+        """Brokers that have applied a LeaderAndIsr since their last start."""
         return {broker for replicas in self._all.values() for broker in replicas}
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
@@ -97,7 +97,8 @@ class Replicas:
             if (before.leader, before.leader_epoch) == (leader, epoch):
                 replica.leadership_seq = before.leadership_seq
             if before.role == role == LEADER:
-                # Partition.scala@2.6.3 makeLeader: only a new leader forgets its followers' ends.
+                # Partition.scala@2.6.3 makeLeader: only a new leader resets its followers' log
+                # ends.
                 replica.follower_leos = before.follower_leos
         replicas[event.broker] = replica
 

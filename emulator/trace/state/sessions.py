@@ -1,7 +1,7 @@
-"""ZooKeeper sessions of brokers that ran out, told from those that were closed.
+"""Brokers' ZooKeeper sessions that expired, as opposed to those that were closed.
 
-ZooKeeper logs the same `closeSession` for both; an orderly one was asked for, which the trace shows
-as its cause. A broker that never comes back does not learn that its session ended: the log does.
+ZooKeeper logs the same `closeSession` for both. An orderly one has a request, which is its cause in
+the trace. A broker that never reconnects does not learn of the expiry, so only the log shows it.
 """
 
 from __future__ import annotations

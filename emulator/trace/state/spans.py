@@ -1,6 +1,6 @@
-"""Intervals of a trace: who held which state of a partition, from when to when.
+"""Intervals of a trace: which state of a partition was known where, from when to when.
 
-The intervals of one history are in the order of time and never overlap. One that has not ended
+The intervals of one history are ordered by time and do not overlap. An interval that has not ended
 yet ends at `OPEN`.
 """
 
@@ -19,11 +19,11 @@ OPEN = 1 << 62
 
 
 class Known(msgspec.Struct):
-    """Somebody holds this state of a partition during [from_us, to_us): ZooKeeper, a controller, a
-    metadata cache.
+    """ZooKeeper, a controller or a metadata cache has this state of a partition during [from_us,
+    to_us).
 
-    `by` is who wrote or sent it (0: unknown); `seq` the event it came with. `seq_to` is the event
-    that ended it (-1: nothing did).
+    `by` is the broker that wrote or sent it (0: unknown). `seq` is the event that began the
+    interval, `seq_to` the one that ended it (-1: none).
     """
 
     partition: TopicPartition
@@ -39,7 +39,7 @@ class Known(msgspec.Struct):
 
 
 class Span(Protocol):
-    """What has a beginning and an end."""
+    """An interval with a beginning and an end."""
 
     from_us: int
     to_us: int
@@ -57,18 +57,19 @@ def span_at(spans: list[S], at_us: int) -> S | None:
 
 
 def place_before(spans: list[K], at_us: int, seq: int) -> int:
-    """The place of the last interval that began before the event `seq` at `at_us`; -1: none."""
+    """The index of the last interval that began before the event `seq` at `at_us`; -1 if none
+    did."""
     return bisect_left(spans, (at_us, seq), key=lambda span: (span.from_us, span.seq)) - 1
 
 
 def close(spans: list[K], event: AnyEvent) -> None:
-    """End the interval that is open, if one is."""
+    """End the open interval, if there is one."""
     if spans and spans[-1].to_us == OPEN:
         spans[-1].to_us, spans[-1].seq_to = event.t, event.seq
 
 
 def merged(intervals: Iterable[Interval]) -> list[Interval]:
-    """In order; what overlaps or touches becomes one."""
+    """The intervals in order; overlapping and adjacent ones are merged."""
     out: list[Interval] = []
     for start, end in sorted(intervals):
         if out and start <= out[-1][1]:

@@ -1,8 +1,7 @@
-"""When brokers' metadata was older than what ZooKeeper had, and which versions it missed.
+"""When brokers' metadata was older than ZooKeeper's state, and which versions it missed.
 
-A query on the states of partitions and on metadata caches: see the definition in
-`emulator.trace.state`. A cache entry of a topic that was deleted and recreated is older than all of
-its new versions.
+Combines partition states and metadata caches; `emulator.trace.state` has the definition. A cache
+entry of a topic that was deleted and recreated is older than all of its new versions.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ class Stale(msgspec.Struct, frozen=True):
 
 
 def is_older(known: Known, state: State) -> bool:
-    """Whether what somebody knows is an older version than this one."""
+    """Whether the known version is older than this one."""
     return known.version < state.version or known.from_us < state.created_us
 
 
 class Staleness:
-    """Of all brokers and partitions, up to now; times in microseconds."""
+    """Staleness of all brokers and partitions so far; times in microseconds."""
 
     def __init__(self, partitions: Partitions, caches: MetadataCaches, clock: Clock) -> None:
         self._partitions, self._caches, self._clock = partitions, caches, clock
 
     def of_entry(self, broker: int, known: Known) -> list[Stale]:
-        """When this one entry of a cache (metadata, or the controller's: broker 0) was stale."""
+        """When this cache entry (metadata, or the controller's: broker 0) was stale."""
         partition = self._partitions.all.get(known.partition)
         if partition is None:
             return []
@@ -70,12 +69,13 @@ class Staleness:
             yield _stale(broker, known, piece)
 
     def of(self, broker: int, name: TopicPartition) -> list[Stale]:
-        """All of it, entry by entry of the broker's cache."""
+        """The stale intervals of the broker's cache, entry by entry."""
         spans = self._caches.spans(broker, name)
         return [stale for known in spans for stale in self.of_entry(broker, known)]
 
     def episodes(self, broker: int, name: TopicPartition) -> list[Interval]:
-        """Without a break: an entry that was replaced by one that was old too is one with it."""
+        """Stale intervals without a break: when one stale entry replaces another, the episode
+        continues."""
         return merged((one.from_us, one.to_us) for one in self.of(broker, name))
 
     def is_stale(self, broker: int, name: TopicPartition) -> bool:
@@ -87,7 +87,7 @@ class Staleness:
         return newest.to_us == OPEN and is_older(spans[-1], newest)
 
     def brokers(self, name: TopicPartition) -> list[int]:
-        """Those that ever had metadata of the partition."""
+        """Brokers that have ever had metadata of the partition."""
         return sorted(self._caches.history.get(name, {}))
 
     def longest_us(self, name: TopicPartition, broker: int) -> int:
@@ -95,7 +95,7 @@ class Staleness:
         return max((end - start for start, end in self.episodes(broker, name)), default=0)
 
     def sum_us(self, name: TopicPartition, broker: int) -> int:
-        """All episodes of one broker together."""
+        """The sum of all episodes of one broker."""
         return sum(one.to_us - one.from_us for one in self.of(broker, name))
 
     @property
@@ -105,7 +105,7 @@ class Staleness:
 
     @property
     def sum_of_all_us(self) -> int:
-        """Summed over partitions and brokers."""
+        """The sum over all partitions and brokers."""
         return sum(self.sum_us(*pair) for pair in self._pairs)
 
     @property

@@ -1,4 +1,4 @@
-"""A whole trace in the order of time, with its account: lanes, `isr why` and the pages read it."""
+"""A whole trace in order of time, with its state. Lanes, `isr why` and the pages read it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from emulator.trace.values import TopicPartition
 
 
 class Timeline:
-    """Events may be given in any order; equal times keep the order of their `seq`. `is_over`: the
-    run goes on no more; what has not come about by then never will."""
+    """Events may be passed in any order; events with equal times are ordered by `seq`. `is_over`:
+    the run has ended, so what is still pending will never happen."""
 
     def __init__(self, events: Iterable[AnyEvent], *, is_over: bool = True) -> None:
         self.events = sorted(events, key=lambda event: (event.t, event.seq))
@@ -30,33 +30,33 @@ class Timeline:
 
     @cached_property
     def brokers(self) -> tuple[int, ...]:
-        """All that any event is of."""
+        """Every broker that occurs in an event."""
         return tuple(sorted({event.broker for event in self.events if event.broker > 0}))
 
     @cached_property
     def partitions(self) -> tuple[TopicPartition, ...]:
-        """Those that ever had a state."""
+        """Every partition that ever had a state."""
         return tuple(sorted(name for name, one in self.state.partitions.all.items() if one.history))
 
     def states(self, partition: TopicPartition) -> list[State]:
-        """What ZooKeeper had, version by version."""
+        """The partition's states in ZooKeeper, version by version."""
         known = self.state.partitions.all.get(partition)
         return known.history if known is not None else []
 
     def attempts(self, partition: TopicPartition) -> list[Attempt]:
-        """Tries of leaders to change the ISR."""
+        """Leaders' attempts to change the ISR."""
         return self.state.isr_updates.attempts.get(partition, [])
 
     def until(self, span: Known) -> int:
-        """When it ended, or the trace did."""
+        """The end of the span, or of the trace if it is open."""
         return min(span.to_us, self.end_us)
 
     def zookeeper_state_at(self, partition: TopicPartition, at_us: int) -> State | None:
-        """What ZooKeeper had at `at_us`; None where there is no znode."""
+        """ZooKeeper's state at `at_us`; None if the znode does not exist."""
         return span_at(self.states(partition), at_us)
 
     def state_at(self, at_us: int) -> TraceState:
-        """The account when everything of `at_us` had happened."""
+        """The state after all events of `at_us`."""
         if at_us >= self.end_us:
             return self.state
         state = TraceState()

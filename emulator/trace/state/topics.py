@@ -1,7 +1,7 @@
-"""Topics as ZooKeeper has them: how many partitions each has, and where their replicas are.
+"""Topics in ZooKeeper: the number of partitions and their assignments.
 
-Owns the history of each topic's znode, from the transactions; a topic that is deleted has no
-partitions from then on. Where a trace has no transactions there is no history.
+Owns the history of each topic's znode, from the transactions; a deleted topic has no partitions
+from then on. Without transactions in the trace there is no history.
 """
 
 from __future__ import annotations
@@ -21,15 +21,13 @@ class _Data(msgspec.Struct):
 
 
 class Version(msgspec.Struct):
-    """One version of a topic's znode from `t_us` on; without partitions: it is gone."""
+    """One version of a topic's znode, from `t_us` on; no partitions: the topic is deleted."""
 
     t_us: int
     replicas: dict[int, tuple[int, ...]]
 
 
 class Topics:
-    """All topics by name."""
-
     def __init__(self) -> None:
         self.versions: dict[str, list[Version]] = {}
 
@@ -47,7 +45,7 @@ class Topics:
                 self.versions.setdefault(match[1], []).append(version)
 
     def sizes(self, topic: str) -> list[tuple[int, int]]:
-        """(time, number of partitions from then on). Changes to replicas alone are left out."""
+        """(time, number of partitions from then on), without versions that only move replicas."""
         sizes: list[tuple[int, int]] = []
         for version in self.versions.get(topic, ()):
             if not sizes or sizes[-1][1] != len(version.replicas):

@@ -1,8 +1,8 @@
-"""Log end offsets and high watermarks of every replica, over time.
+"""Log end offsets and high watermarks of every replica over time.
 
-What a trace does not tell (the logs of real Kafka's followers) is unknown: there is no level. A
-level holds from its event to the next one, so lags are weighted by time: while nothing moves, a
-leader that has records above its high watermark lags all the same.
+A replica whose offsets the trace does not contain (followers of real Kafka) has no levels. A level
+lasts until the next one, so lags are weighted by time: a leader with records above its high
+watermark lags even while nothing moves.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ from emulator.trace.values import TopicPartition
 
 
 class Level(NamedTuple):
-    """From `from_us` on a replica has this log end offset and high watermark; -1 inside a trace
-    means that it is not told."""
+    """A replica's log end offset and high watermark from `from_us` on; -1: unknown."""
 
     from_us: int
     leo: int
@@ -30,7 +29,7 @@ class Level(NamedTuple):
 
 
 class Leadership(msgspec.Struct):
-    """`broker` leads, as it knows itself, during [from_us, to_us)."""
+    """`broker` is leader in its own view during [from_us, to_us)."""
 
     broker: int
     from_us: int
@@ -47,7 +46,7 @@ class HwLag(msgspec.Struct, frozen=True):
 
 
 class WaterLevels:
-    """All replicas' levels; without `histories` only the last of each."""
+    """All replicas' levels. Without `histories` only the current ones."""
 
     def __init__(self, processes: Processes, *, histories: bool = True) -> None:
         self._histories = histories
@@ -119,14 +118,14 @@ class WaterLevels:
             leaderships[-1].to_us = t_us
 
     def at(self, name: TopicPartition, broker: int, at_us: int) -> Level | None:
-        """The replica's levels at that moment; None: unknown."""
+        """The replica's levels at `at_us`; None if unknown."""
         levels = self.levels.get(name, {}).get(broker, [])
         place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
         known = place >= 0 and (levels[place].leo >= 0 or levels[place].hw >= 0)
         return levels[place] if known else None
 
     def now(self, name: TopicPartition, broker: int) -> tuple[int | None, int | None]:
-        """The replica's log end offset and high watermark; None: unknown."""
+        """The replica's log end offset and high watermark now; None if unknown."""
         levels = self.levels.get(name, {}).get(broker)
         if not levels:
             return None, None
@@ -134,23 +133,24 @@ class WaterLevels:
         return (leo if leo >= 0 else None), (hw if hw >= 0 else None)
 
     def hw_reaches(self, name: TopicPartition, broker: int, offset: int) -> int | None:
-        """When the replica's high watermark first came to an offset; None: never."""
+        """When the replica's high watermark first reached the offset; None: never."""
         levels = self.levels.get(name, {}).get(broker, ())
         return next((level.from_us for level in levels if level.hw >= offset), None)
 
     def leo_reaches(self, name: TopicPartition, broker: int, offset: int) -> int | None:
-        """When the replica's log end offset first came to an offset; None: never."""
+        """When the replica's log end offset first reached the offset; None: never."""
         levels = self.levels.get(name, {}).get(broker, ())
         return next((level.from_us for level in levels if level.leo >= offset), None)
 
     def hw_moves(self, name: TopicPartition, broker: int, low: int, high: int) -> int | None:
-        """When the replica's high watermark last went from `low` to `high` in one step."""
+        """When the replica's high watermark last moved from `low` to `high` in one step."""
         levels = self.levels.get(name, {}).get(broker, ())
         moves = (now.from_us for was, now in pairwise(levels) if (was.hw, now.hw) == (low, high))
         return next(reversed([*moves]), None)
 
     def _of(self, name: TopicPartition, broker: int, within: Interval) -> Iterator[Level]:
-        """The replica's levels in that time; what is at one moment counts once, as it ended."""
+        """The replica's levels within the interval. Of several at one moment, only the last
+        counts."""
         first = self.at(name, broker, within[0])
         if first is not None:
             yield Level(within[0], first.leo, first.hw)
@@ -163,13 +163,14 @@ class WaterLevels:
                 yield levels[place]
 
     def hw_lags(self, name: TopicPartition, end_us: int) -> list[HwLag]:
-        """The leader's log end offset minus its high watermark, time by time, up to `end_us`."""
+        """The intervals in which the leader's log end offset was above its high watermark, up to
+        `end_us`."""
         lags: list[HwLag] = []
         for term in self.leaderships.get(name, ()):
             until_us = min(term.to_us, end_us)
             levels = list(self._of(name, term.broker, (term.from_us, until_us)))
             if not levels:
-                continue  # the trace does not have this leader's log
+                continue  # the trace does not contain this leader's log
             ends = [*(level.from_us for level in levels[1:]), until_us]
             for level, to_us in zip(levels, ends, strict=True):
                 if to_us > level.from_us:
@@ -183,8 +184,8 @@ class WaterLevels:
         return sum(lag.to_us - lag.from_us for lag in lags if lag.records > 0)
 
     def stalls(self, name: TopicPartition, end_us: int) -> list[Interval]:
-        """When the leader had records above its high watermark and the mark did not move. A new
-        leader that has not moved it yet continues its predecessor's stall."""
+        """When the leader had records above its high watermark and that did not advance. A new
+        leader whose high watermark has not advanced yet continues its predecessor's stall."""
         intervals: list[Interval] = []
         since_us, hw = None, -1
         for lag in self.hw_lags(name, end_us):

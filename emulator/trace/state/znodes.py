@@ -1,5 +1,5 @@
-"""What ZooKeeper has now, apart from the states of partitions: registrations, topics, commands,
-notifications, `/controller`. Data that cannot be read say nothing.
+"""ZooKeeper's current content except partition states: registrations, topics, commands,
+notifications, `/controller`. Unreadable data is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PREFIXES = (
 
 
 class Znode(msgspec.Struct):
-    """A znode's data, and the event and the transaction that wrote it."""
+    """A znode's data, with the event and the transaction that wrote it."""
 
     data: str
     seq: int
@@ -50,22 +50,21 @@ class _ControllerData(msgspec.Struct):
 
 
 class Znodes:
-    """Znodes by path; those below `/brokers/topics/T/partitions` are `Partitions`' business."""
+    """Znodes by path. Those below `/brokers/topics/T/partitions` are in `Partitions`."""
 
     def __init__(self) -> None:
         self.all: dict[str, Znode] = {}
 
     def below(self, parent: str) -> list[str]:
-        """Paths of children, in order of their names."""
+        """The paths of the children in order of their names."""
         return sorted(p for p in self.all if p.rpartition("/")[0] == parent)
 
     def topics(self) -> dict[str, TopicData]:
-        """Every topic's znode."""
         names = [path.rpartition("/")[2] for path in self.below(_TOPICS)]
         return {name: self._decoded(f"{_TOPICS}/{name}", TopicData()) for name in names}
 
     def assignments(self) -> dict[TopicPartition, tuple[int, ...]]:
-        """Every partition's replicas, as the topics' znodes have them."""
+        """Every partition's assignment, from the topics' znodes."""
         return {
             TopicPartition(topic, int(number)): replicas
             for topic, data in self.topics().items()
@@ -82,20 +81,20 @@ class Znodes:
         return paths.broker_id(broker) in self.all
 
     def broker_epoch(self, broker: int) -> int | None:
-        """The transaction that registered the broker; None: it is not registered."""
+        """The czxid of the broker's registration; None if it is not registered."""
         znode = self.all.get(paths.broker_id(broker))
         return None if znode is None else znode.zxid
 
     @property
     def controller(self) -> int | None:
-        """The broker in `/controller`; None: the znode does not exist."""
+        """The broker in `/controller`; None if the znode does not exist."""
         if "/controller" not in self.all:
             return None
         return self._decoded("/controller", _ControllerData()).brokerid
 
     @property
     def controller_epoch(self) -> int | None:
-        """The epoch in `/controller_epoch`; None: the znode does not exist."""
+        """The epoch in `/controller_epoch`; None if the znode does not exist."""
         return self._decoded("/controller_epoch", 0) if "/controller_epoch" in self.all else None
 
     def _decoded(self, path: str, default: T) -> T:

@@ -1,10 +1,10 @@
-"""What ISR changes cost ZooKeeper: reads, writes, watches and bytes, by who caused them.
+"""The cost of ISR changes in ZooKeeper: reads, writes, watches and bytes, of leaders and the
+controller.
 
-Owns the account of two: leaders (their writes of states, read-backs and notification nodes) and the
-controller (what it does while it processes an event that ISR changes queue). What a controller
-sends belongs to the event that ends next on its thread. Elections, registrations and commands are
-not counted: they are the same on both propagation paths. Bytes are those of the requests on the
-wire.
+A leader's share is its writes of states, its read-backs and its notification znodes. The
+controller's share is what it does while it processes an event that ISR changes queued; its requests
+belong to the event that ends next on its thread. Elections, registrations and commands are left out
+because both propagation paths have them alike. Bytes are those of the requests on the wire.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _READS = frozenset({"getData", "exists", "getChildren2"})
 
 
 class Load(msgspec.Struct):
-    """Requests, watches that fired, and bytes of requests."""
+    """Requests, fired watches, and bytes of requests."""
 
     writes: int = 0
     reads: int = 0
@@ -37,7 +37,7 @@ class Load(msgspec.Struct):
 
 
 class ZooKeeperLoad:
-    """Both accounts of one run."""
+    """The load of leaders and of the controller in one run."""
 
     def __init__(self) -> None:
         self.leader = Load()
@@ -60,7 +60,7 @@ class ZooKeeperLoad:
             self.controller.watches += 1
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        """Its last process may have died in the middle of an event."""
+        """The previous process may have died in the middle of an event."""
         self._begun.pop(event.broker, None)
 
 
