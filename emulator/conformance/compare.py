@@ -149,7 +149,7 @@ class Reference:
             if has_equal_counts(ours, theirs):
                 continue
             sides: tuple[list[Entry], list[Entry]] = list(ours or ()), list(theirs or ())
-            if ours and theirs:  # with counts; otherwise only the kinds of results are compared
+            if ours and theirs:  # with counts; otherwise only the kinds of results are shown
                 sides = list(ours.items()), list(theirs.items())
             produced.append(_difference(PRODUCED, key, *sides))
         differences[PRODUCED] = tuple(produced)

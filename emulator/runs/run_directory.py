@@ -231,7 +231,7 @@ def _find_run(text: str, base: Path) -> Path:
 
 
 def _age(run: Path) -> tuple[str, int]:
-    """The sort key of runs: the time in the name, then the number of the suffix."""
+    """The sort key of runs: the time in the name, then the start of the run."""
     begun = run / (RUN if (run / RUN).exists() else TRACE)
     return run.name.partition("-")[0], begun.stat().st_mtime_ns
 
