@@ -1,1 +1,1 @@
-"""Asynchronous ISR updates (KIP-497), searched completely at a small scope."""
+"""Exhaustive search of asynchronous ISR updates (KIP-497) in a small scope."""

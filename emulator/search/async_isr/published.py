@@ -1,10 +1,10 @@
-"""The published model of asynchronous ISR updates, in plain Python: the reference for our state
+"""The published model of asynchronous ISR updates in plain Python, as the reference for our state
 counts.
 
-After AsyncIsr.tla by J. Gustafson (hachikuji/kafka-specification), action for action under its
-names; its own constraint, missing there, is ours: at most so many versions and offsets. It knows
-none of the product's rules: HW is derived, the pending ISR a growing union, the leader takes any
-newer update, and nothing is ever rejected. Sets of brokers are bits; the leader is bit 0.
+A translation of AsyncIsr.tla by J. Gustafson (hachikuji/kafka-specification), with the same action
+names. We add the missing constraint: limits for versions and offsets. It shares no rule with the
+product: HW is derived, the pending ISR is a growing union, the leader accepts any newer update, and
+nothing is ever rejected. Sets of brokers are bits; the leader is bit 0.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def first(scope: Scope) -> Published:
 
 
 def successors(state: Published, scope: Scope) -> Iterator[Published]:
-    """Next, within the scope."""
+    """Next, limited to the scope."""
     hw = state.high_watermark
     if state.controller_version < scope.versions:
         # The controller shrinks the ISR, or handles a request.
@@ -74,7 +74,7 @@ def successors(state: Published, scope: Scope) -> Iterator[Published]:
             pending_version=state.version,
             requests=state.requests | {(isr, state.version)},
         )
-    for isr, version in state.updates:  # The leader takes any newer update.
+    for isr, version in state.updates:  # The leader accepts any newer update.
         if version > state.version:
             yield state._replace(isr=isr, version=version, pending_isr=0, pending_version=NIL)
     for n, offset in enumerate(state.offsets):
@@ -93,7 +93,7 @@ def _controller_writes(state: Published, isr: int) -> Published:
 
 
 def states(scope: Scope, on_progress: Callable[[int], None] | None = None) -> set[Published]:
-    """All of them; ValidHighWatermark is held against each."""
+    """All reachable states; checks ValidHighWatermark in each."""
     begin = first(scope)
     known, queue = {begin}, deque([begin])
     while queue:

@@ -1,10 +1,9 @@
-"""Every state that one partition's asynchronous ISR updates can reach, or random paths through
-them.
+"""All reachable states of one partition's asynchronous ISR updates, or random paths.
 
-Owns the order of the search (breadth first: the first counterexample is a shortest one), numbers
-for recurring values, and the path back to a state. A state is the leader's half, the controller's
-half, and the messages sent, each set as bits of one number. Messages that can have no effect any
-more are dropped, which changes no reachable state. Knows no rule.
+Owns the order of the search (breadth first, so the first counterexample is a shortest one), numbers
+for recurring values, and the path to a state. A state is the leader's half, the controller's half,
+and the sent messages, each set as bits of one number. Messages that can no longer have an effect
+are dropped, which does not change the reachable states. Knows no rule.
 """
 
 from __future__ import annotations
@@ -32,15 +31,16 @@ T = TypeVar("T", bound=Hashable)
 V = TypeVar("V")
 
 State = tuple[int, int, int, int, int]
-"""Numbers of the leader's half and of the controller's; bits of the requests, of the answers and of
-the LeaderAndIsr that were sent."""
+"""The numbers of the leader's and the controller's halves, and bit sets of the requests, responses
+and LeaderAndIsr sent."""
 Step = tuple[str, int, int]
-"""Its description, the number of the half after it, and the bit of the message that it sends."""
+"""The description, the number of the half after the step, and the bit of the message that it
+sends."""
 PROGRESS_EVERY = 5_000
 
 
 class Seen(NamedTuple):
-    """A state in the values of the rules."""
+    """A state with the rules' own values."""
 
     leader: Leader
     cached: LeaderAndIsr
@@ -50,8 +50,8 @@ class Seen(NamedTuple):
 
 
 class Result(msgspec.Struct, frozen=True):
-    """The result of an exhaustive search. `counterexample`: the steps to a first state that breaks
-    ValidHighWatermark."""
+    """The result of an exhaustive search. `counterexample`: the steps to the first state that
+    violates ValidHighWatermark."""
 
     states: int
     transitions: int
@@ -61,7 +61,7 @@ class Result(msgspec.Struct, frozen=True):
 
 
 class Numbers(Generic[T]):
-    """A number for each value, in the order in which they came."""
+    """Numbers values in order of first occurrence."""
 
     def __init__(self) -> None:
         self._of: dict[T, int] = {}
@@ -80,20 +80,21 @@ class Numbers(Generic[T]):
         return frozenset(self.values[n] for n in _bits(bits))
 
     def only(self, bits: int, condition: Callable[[T], bool]) -> int:
-        """The bits of those for which it holds."""
+        """The bits whose values satisfy the condition."""
         return sum(1 << n for n in _bits(bits) if condition(self.values[n]))
 
 
 class Explorer:
-    """One scope of one version. `forgets`: False keeps every message for ever, as the published
-    model does."""
+    """The search in one scope of one version. Without `forgets` it keeps every message for ever, as
+    the published model does."""
 
     def __init__(self, steps: Steps, *, forgets: bool = True) -> None:
         self.steps, self._forgets = steps, forgets
         self._leaders, self._caches = Numbers[Leader](), Numbers[LeaderAndIsr]()
         self._requests, self._answers = Numbers[Request](), Numbers[Answer]()
         self._updates = Numbers[LeaderAndIsr]()
-        # Few halves and messages meet in very many states: the rules are asked once for each pair.
+        # There are far fewer pairs of halves and messages than states, so the rules are evaluated
+        # once per pair.
         self._steps: dict[tuple[str, int, int], list[Step]] = {}
         self._valid: dict[tuple[int, int], bool] = {}
         self._live: dict[tuple[str, int, int], int] = {}
@@ -104,7 +105,7 @@ class Explorer:
     # -- one state ---------------------------------------------------------------------------------
 
     def successors(self, state: State) -> Iterator[tuple[str, State]]:
-        """Every step from here, and where it leads."""
+        """Every possible step and the state after it."""
         after: Callable[[State], State] = self._forget if self._forgets else lambda state: state
         leader, cached, requests, answers, updates = state
         rules, steps = self.steps, self._steps_by
@@ -129,17 +130,17 @@ class Explorer:
     def _steps_by(
         self, key: tuple[str, int, int], rule: Callable[..., Iterable[Move | Decision]], *of: object
     ) -> list[Step]:
-        """The steps of a rule of some values, whose numbers the key has."""
+        """The steps of a rule for the values whose numbers the key has."""
         return _once(self._steps, key, lambda: [self._numbered(step) for step in rule(*of)])
 
     def _numbered(self, step: Move | Decision) -> Step:
         if isinstance(step, Move):
             return step.words, self._leaders.of(step.leader), self._requests.bit(step.request)
-        sent = self._answers.bit(step.answer) | self._updates.bit(step.update)  # Never both.
+        sent = self._answers.bit(step.answer) | self._updates.bit(step.update)  # never both
         return step.words, self._caches.of(step.cached), sent
 
     def _forget(self, state: State) -> State:
-        """Without the messages that can have no effect any more."""
+        """The state without messages that can no longer have an effect."""
         leader, cached, requests, answers, updates = state
         steps, live = self.steps, self._live_by
         half, cache = self._leaders.values[leader], self._caches.values[cached]
@@ -166,7 +167,7 @@ class Explorer:
     def _live_by(
         self, key: tuple[str, int, int], messages: Numbers[T], is_live: Callable[[T], bool]
     ) -> int:
-        """Of the messages whose bits the key has, those that a half can still be changed by."""
+        """Those of the key's messages that can still change the half."""
         bits = key[2]
         return bits and _once(self._live, key, lambda: messages.only(bits, is_live))
 
@@ -177,7 +178,7 @@ class Explorer:
         return _once(self._valid, state[:2], lambda: valid_high_watermark(leader, cached, scope))
 
     def seen(self, state: State) -> Seen:
-        """The state in words of the rules."""
+        """The state with the rules' own values."""
         return Seen(
             self._leaders.values[state[0]],
             self._caches.values[state[1]],
@@ -193,7 +194,7 @@ class Explorer:
         on_state: Callable[[State], None] | None = None,
         on_progress: Callable[[int], None] | None = None,
     ) -> Result:
-        """Breadth first, to the end or to the first counterexample."""
+        """Search breadth first, to the end or to the first counterexample."""
         depth_of, before = {self.first: 0}, dict[State, tuple[State, str]]()
         queue, transitions = deque([self.first]), 0
         while queue:
@@ -218,7 +219,8 @@ class Explorer:
         return Result(len(depth_of), transitions, max(depth_of.values()), True)
 
     def random_path(self, stream: Stream, steps: int) -> tuple[str, ...] | None:
-        """`steps` steps at random; the path, if it broke ValidHighWatermark, else None."""
+        """Take `steps` random steps. Return the path if it violated ValidHighWatermark, otherwise
+        None."""
         state, path = self.first, list[str]()
         for _ in range(steps):
             if state not in self._known:
@@ -241,7 +243,7 @@ def _bits(bits: int) -> Iterator[int]:
 
 
 def _once(known: dict[K, V], key: K, compute: Callable[[], V]) -> V:
-    """What was computed before is not computed again."""
+    """Memoize `compute`."""
     try:
         return known[key]
     except KeyError:

@@ -1,11 +1,10 @@
 """The possible next steps of one partition whose leader sends AlterIsr to the controller.
 
-Owns the scope (who, how many versions and records), what is in flight, and the words of a step; the
-rules are the product's own plain functions, the ones that brokers and the controller run. As in the
-published model, a sent message is never lost or used up: it may arrive late, twice, or never. The
-time since a follower was last caught up is not stored but chosen freely at each step, so results
-hold for any timing. One half's moves depend on that half alone, so each is asked of the rules once.
-Knows no search.
+Owns the scope (replicas, versions and records), the messages in flight, and the text of a step. The
+rules are the same functions that brokers and the controller run. As in the published model, a sent
+message is never removed: it may arrive late, twice, or never. The time since a follower was caught
+up is not part of the state but chosen freely at each step, so results hold for any timing. The
+moves of one half depend only on that half, so each is computed once. Knows no search.
 """
 
 from __future__ import annotations
@@ -47,7 +46,8 @@ _STATE = "/state"
 
 
 class Scope(msgspec.Struct, frozen=True):
-    """`versions`: how often the controller may write; `offsets`: how many records there may be."""
+    """`versions`: the maximum number of writes by the controller; `offsets`: the maximum number of
+    records."""
 
     replicas: int = 3
     versions: int = 4
@@ -59,7 +59,8 @@ class Scope(msgspec.Struct, frozen=True):
 
 
 class Leader(NamedTuple):
-    """The leader's half. `offsets`: how far it knows its followers to be, in their order."""
+    """The leader's half. `offsets`: the followers' log ends known to the leader, in replica
+    order."""
 
     isr_state: IsrState
     zk_version: int
@@ -78,14 +79,14 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The controller's, to one proposal."""
+    """The controller's response to one proposal."""
 
     proposed: PendingIsr
     answer: LeaderAndIsr | Errors
 
 
 class Move(NamedTuple):
-    """A step of the leader: what it is, what is left, what it sends."""
+    """A step of the leader: its description, the state after it, and the message it sends."""
 
     words: str
     leader: Leader
@@ -93,7 +94,7 @@ class Move(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """A step of the controller: what it has then, and what it sends to the leader."""
+    """A step of the controller: its state after it, and the message to the leader."""
 
     words: str
     cached: LeaderAndIsr
@@ -102,7 +103,7 @@ class Decision(NamedTuple):
 
 
 class Steps:
-    """Every step of one version of Kafka in one scope."""
+    """All steps of one version of Kafka in one scope."""
 
     def __init__(self, scope: Scope, profile: Profile) -> None:
         self.scope, self.guards = scope, profile.guards
@@ -112,7 +113,7 @@ class Steps:
 
     @cached_property
     def first(self) -> tuple[Leader, LeaderAndIsr]:
-        """All replicas in sync, nothing written."""
+        """The initial state: all replicas are in sync, nothing was written."""
         isr = self.scope.brokers
         leader = Leader(CommittedIsr(isr), 0, 0, 0, 0, 0, (0,) * len(self._followers))
         return leader, LeaderAndIsr(LEADER, 0, isr, 0)
@@ -120,7 +121,7 @@ class Steps:
     # -- the leader --------------------------------------------------------------------------------
 
     def moves(self, leader: Leader) -> Iterator[Move]:
-        """All that it can do by itself."""
+        """All steps that need no message."""
         isr = leader.isr_state.isr
         if leader.log_end < self.scope.offsets:
             longer = leader._replace(log_end=leader.log_end + 1)
@@ -165,7 +166,7 @@ class Steps:
         return Move(words, pending, Request(desired, proposed))
 
     def answered(self, leader: Leader, answer: Answer) -> Iterator[Move]:
-        """The controller's answer comes."""
+        """The leader receives the controller's response."""
         outcome = take_answer(
             leader.isr_state,
             answer.proposed,
@@ -184,7 +185,8 @@ class Steps:
             yield Move(words, after)
 
     def becomes_leader(self, leader: Leader, update: LeaderAndIsr) -> Iterator[Move]:
-        """LeaderAndIsr comes: only a greater leader epoch is obeyed (Partition._make_leader)."""
+        """The leader receives LeaderAndIsr, and applies it only with a greater leader epoch
+        (Partition._make_leader)."""
         if update.leader_epoch <= leader.leader_epoch:
             return
         after = leader._replace(
@@ -196,8 +198,8 @@ class Steps:
         yield from self._with_hw(f"the leader takes LeaderAndIsr {_shown(update)}", after)
 
     def _with_hw(self, words: str, leader: Leader) -> Iterator[Move]:
-        """Then the high watermark advances as far as allowed, for each set of caught-up replicas
-        outside the ISR.
+        """Advance the high watermark as far as allowed, for each set of caught-up replicas outside
+        the ISR.
         """
         isr = counted_isr(leader.isr_state, self.guards)
         reached: dict[int, Move] = {}
@@ -216,7 +218,7 @@ class Steps:
         yield from reached.values()
 
     def _replicas(self, leader: Leader, caught_up: tuple[int, ...]) -> dict[int, Replica]:
-        """The followers; those not named were caught up long ago."""
+        """The followers; all except those in `caught_up` were caught up long ago."""
         return {
             b: Replica(b, offset, last_caught_up_time_ms=NOW_MS if b in caught_up else LONG_AGO_MS)
             for b, offset in zip(self._followers, leader.offsets, strict=True)
@@ -225,7 +227,7 @@ class Steps:
     # -- the controller ----------------------------------------------------------------------------
 
     def removals(self, cached: LeaderAndIsr) -> Iterator[Decision]:
-        """It removes a follower from the ISR, and sends LeaderAndIsr to the leader."""
+        """The controller removes a follower from the ISR, and sends LeaderAndIsr to the leader."""
         if cached.zk_version >= self.scope.versions:
             return
         for broker in self._followers:
@@ -236,7 +238,7 @@ class Steps:
                 yield Decision(words, written, update=written)
 
     def handled(self, cached: LeaderAndIsr, request: Request) -> Iterator[Decision]:
-        """AlterIsr comes to it; nothing beyond the scope."""
+        """The controller receives AlterIsr; nothing beyond the scope."""
         desired, live = request.desired, self.scope.brokers
         decided = validate(desired, cached, live, REQUEST_VERSION, self.guards)
         if decided is None:
@@ -251,7 +253,7 @@ class Steps:
     # -- what nobody obeys any more ----------------------------------------------------------------
 
     def is_dead_answer(self, leader: Leader, message: Answer) -> bool:
-        """The leader will ignore it, now and later: versions and epochs only grow."""
+        """Whether the leader will always ignore the response: versions and epochs only grow."""
         answer, proposed = message.answer, message.proposed
         if isinstance(answer, LeaderAndIsr):
             older_epoch = answer.leader_epoch < leader.leader_epoch
@@ -259,7 +261,7 @@ class Steps:
         return take_answer(proposed, proposed, 0, 0, answer, self.guards).state == proposed
 
     def is_dead_request(self, cached: LeaderAndIsr, request: Request) -> bool:
-        """The controller will reject it, now and later."""
+        """Whether the controller will always reject the request."""
         return request.desired.leader_epoch < cached.leader_epoch
 
 
@@ -273,7 +275,7 @@ def valid_high_watermark(leader: Leader, cached: LeaderAndIsr, scope: Scope) -> 
 
 
 def _written(desired: LeaderAndIsr, version: int) -> LeaderAndIsr | None:
-    """The state in ZooKeeper after a conditional write on `version`; None: BadVersion."""
+    """The state in ZooKeeper after a conditional write expecting `version`; None: BadVersion."""
     tree = Tree()
     tree.create_session(1, 1000)
     tree.apply(Create(_STATE, b""), 1, 0)

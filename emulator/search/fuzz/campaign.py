@@ -1,8 +1,8 @@
-"""A state folder of `isr fuzz`: every trial so far, so that a search that was killed goes on.
+"""A state folder of `isr fuzz`: all trials so far, so that a killed search can be continued.
 
 Owns the folder's files: `trials.ndjson` (a header with the first seed, then one line per trial, in
-the order of the seeds) and `findings.md`, which is made from it. A trial without its whole line is
-tried again; none is counted twice. Run directories of failures are beside them.
+the order of the seeds) and `findings.md`, which is generated from it. A trial with an incomplete
+line is repeated; none is counted twice. Run directories of failures are beside these files.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HEADER, _TRIAL = msgspec.json.Decoder(_Header), msgspec.json.Decoder(Trial)
 
 
 class Campaign:
-    """The folder, held by one process at a time. Use as a context manager."""
+    """The folder, locked by one process at a time. Use as a context manager."""
 
     def __init__(self, path: Path, first_seed: int, *, small: bool = False) -> None:
-        """`first_seed` is that of a new folder; one that exists goes on with its own. `small`:
-        reduce the worlds of failures. UserError: the folder cannot be used."""
+        """`first_seed` is for a new folder; an existing one keeps its own. `small`: reduce the
+        worlds of failures. Raises UserError if the folder cannot be used."""
         self.path, self._small = path, small
         self.totals = FuzzTally()
         try:
@@ -55,11 +55,11 @@ class Campaign:
             raise UserError(f"{path / TRIALS}: not a list of trials: {error}") from None
 
     def disown(self) -> None:
-        # A worker that outlives a killed search by a moment must not hold the folder.
+        # A worker that briefly outlives a killed search must not hold the lock.
         self._file.close()
 
     def _read(self, first_seed: int) -> int:
-        """Take what the file has, and cut off a line that is not whole."""
+        """Read the file's trials, and cut off an incomplete last line."""
         self._file.seek(0)
         text = self._file.read()
         if not text:
@@ -78,21 +78,21 @@ class Campaign:
         return self.first_seed + self.totals.trials
 
     def record(self, trial: Trial) -> None:
-        """Write the trial down, and keep the run of a failure."""
+        """Append the trial, and keep the run of a failure."""
         self._write(trial)
         self.totals.take(trial)
         if trial.ours:
             self._keep(trial)
 
     def keep_missing(self) -> None:
-        """Keep the runs of failures that were written down before a kill, and not kept."""
+        """Keep the runs of failures that a killed search recorded but did not keep."""
         for trial in self.totals.failed:
             if self.directory_of(trial) is None:
                 self._keep(trial)
         self.write_page()
 
     def directory_of(self, trial: Trial) -> Path | None:
-        """The run directory of a failure; None: it is not kept."""
+        """The run directory of a failure; None if it was not kept."""
         directories = sorted((self.path / NAME).glob(f"*-{trial.seed:#x}"))
         return directories[0] if directories else None
 
@@ -105,7 +105,7 @@ class Campaign:
         self._file.flush()
 
     def write_page(self) -> None:
-        """`findings.md`, as a whole or not at all."""
+        """Write `findings.md` atomically."""
         new = self.path / f"{FINDINGS}.new"
         new.write_text(self._page(), encoding="utf-8")
         new.replace(self.path / FINDINGS)

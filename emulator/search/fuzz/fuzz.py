@@ -1,5 +1,6 @@
-"""Tries one seed after the other, in several processes, up to a number of seeds or a time limit.
-Owns the order (results come in the order of the seeds) and the counts. Prints nothing.
+"""Tries seeds in order, in several processes, up to a number of seeds or a time limit.
+
+Results come in the order of the seeds. Owns the counts; prints nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from emulator.search.fuzz.worlds import AS_USUAL
 
 @dataclass
 class FuzzTally:
-    """What was seen so far."""
+    """The counts so far."""
 
     began_s: float = field(default_factory=time.monotonic)
     trials: int = 0
@@ -55,9 +56,9 @@ def trials(
     *,
     storage: bool = False,
 ) -> Iterator[Trial]:
-    """Try seed after seed from `first`: at most `runs`, for at most `seconds`. Each has one of the
-    versions, which depends on the seed alone. `keep` is given each as it was played, in the process
-    that played it."""
+    """Try the seeds from `first` on: at most `runs`, for at most `seconds`. The seed determines
+    which of the versions each one gets. `keep` is called with each play, in the process that played
+    it."""
 
     def tried(seed: int) -> Trial:
         return try_seed(seed, versions[seed % len(versions)], keep, storage=storage)
@@ -71,7 +72,7 @@ def trials(
 
 
 def every_version() -> tuple[VersionOptions, ...]:
-    """Each profile, with each propagation that it has."""
+    """Each profile with each propagation that it supports."""
     return tuple(
         VersionOptions(name, propagation=propagation)
         for name, profile in profiles().items()

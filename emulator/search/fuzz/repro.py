@@ -1,8 +1,7 @@
-"""A failing world on disk: a run directory like any other, so that it can be played, shown and
-asked.
+"""A failing world as a run directory, which can be played and shown like any other.
 
-Owns what is written for which kind of failure: a run without end leaves its scenario only. It
-prints nothing.
+Owns what is written for which kind of failure: an endless run has only its scenario. Prints
+nothing.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ NAME = "fuzz"
 
 
 def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
-    """Play a failing seed again, with a run directory; the directory. `small`: leave out what it
-    fails without."""
+    """Play a failing seed again with a run directory, and return it. `small`: reduce the world
+    first."""
     text = draw_world(trial.seed, trial.chosen, storage=trial.storage)
     if small:
         text = shrink(text, trial.seed)
@@ -51,7 +50,7 @@ def keep(trial: Trial, base: Path, *, small: bool = False) -> Path:
 
 
 def repeated(trial: Trial) -> str:
-    """The command that tries this seed again."""
+    """The command that repeats this seed."""
     words = ["isr", "fuzz", "--seed", f"{trial.seed:#x}", "--runs", "1", *trial.chosen.words()]
     words += ["--storage"] * trial.storage
     return shlex.join(words)
@@ -64,5 +63,5 @@ def _only_described(text: str, seed: int, base: Path) -> Path:
 
 
 def replay_command(directory: Path, seed: int) -> str:
-    """The command that plays it as any scenario."""
+    """The command that plays the directory's scenario."""
     return f"isr run {directory / SCENARIO} --seed {seed:#x} --zookeeper {SIMULATED}"

@@ -1,9 +1,9 @@
 """The self-check of `isr fuzz`: known failures that its checkers must notice.
 
 A hazard of the catalogue takes part if its own file says so. It is played without its cure, through
-the same code that plays, judges and explains a random world, and has to fail with every invariant
-that it breaks. If one goes unnoticed, the checkers are blind and a clean result means nothing.
-Knows no hazard by name.
+the same code that plays and judges random worlds, and must violate every invariant that it
+declares. If one is not detected, a clean result of `isr fuzz` means nothing. Knows no hazard by
+name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from emulator.search.fuzz.trial import try_world
 
 
 class SelfCheck(msgspec.Struct, frozen=True):
-    """One hazard after its play: the invariants that had to break, and those not noticed."""
+    """The result for one hazard: the invariants that had to be violated, and those that were not
+    detected."""
 
     name: str
     breaks: tuple[str, ...]
@@ -28,7 +29,7 @@ def self_checks() -> tuple[Entry, ...]:
 
 
 def run_self_checks() -> tuple[SelfCheck, ...]:
-    """Each, to its end."""
+    """Play each to its end."""
     checked = []
     for entry in self_checks():
         scenario = entry.scenario()

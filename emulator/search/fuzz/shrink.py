@@ -1,9 +1,9 @@
-"""A failing world made small: faults, clients and topics that it fails without are left out, and
-what is left lasts no longer than it must.
+"""Reduces a failing world: faults, clients and topics that the failure does not need are removed,
+and the rest is shortened.
 
-Owns what is left out in which order, and when it has had enough of attempts. The same invariant has
-to break in each world that it keeps. Where that is a matter of liveness, what heals the world at
-the end stays: a broker that nobody starts is missing in every ISR. It knows no action by name.
+Owns the order of removals and the limit of attempts. Each reduced world must violate the same
+invariant. For a liveness invariant the healing at the end stays: a broker that is never started is
+missing in every ISR. Knows no action by name.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ ATTEMPTS_MAX = 150
 
 
 def shrink(text: str, seed: int, attempts: int = ATTEMPTS_MAX) -> str:
-    """A smaller world that fails in the same way under the same seed; the same text if there is
-    none."""
+    """A smaller world that fails in the same way with the same seed; the same text if none was
+    found."""
 
     def broken_by(text: str) -> set[str]:
         return {failure.invariant for failure in try_world(text, seed).ours}

@@ -1,8 +1,8 @@
 """One random world, played and judged in memory.
 
-Owns what counts as a failure: an invariant that broke and is no known hazard of Kafka's, a cluster
-that did not converge, a run without end, an exception. The play stops when the cluster has
-converged; nothing is written.
+Owns what counts as a failure: a violated invariant that no known hazard explains, a cluster that
+does not converge, an endless run, an exception. The play stops when the cluster has converged;
+nothing is written.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ from emulator.worlds.gc_tuning import rare_collections
 
 EVENTS_MAX = 1_000_000
 CPU_S_MAX = 120
-"""CPU time: a run must not count as endless because the machine is busy."""
+"""CPU time, so that a busy machine does not make a run count as endless."""
 SLICE_US = 1_000_000
 ENDLESS = "a run without end"
 EXCEPTION = "an exception"
 
 
 class Endless(Exception):
-    """A run that does not end: too many events, or too much computing."""
+    """A run with too many events or too much computation."""
 
 
 class Trial(msgspec.Struct, frozen=True):
     """The result of one seed; times in microseconds of the world, `wall_ms` on the wall clock.
-    `failures`: broken invariants, and last of all ENDLESS or EXCEPTION in the place of one.
-    `chosen`: the version that its world was drawn for; `storage`: with logs in files."""
+    `failures`: violated invariants, finally ENDLESS or EXCEPTION. `chosen`: the version for which
+    the world was drawn; `storage`: logs are in files."""
 
     seed: int
     failures: tuple[Broken, ...]
@@ -60,7 +60,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 class PlayedTrial(msgspec.Struct, frozen=True):
-    """A trial with what was played (None: it could not be loaded) and all that happened."""
+    """A trial with its play (None: the world could not be loaded) and all events."""
 
     trial: Trial
     scenario: Scenario | None
@@ -78,7 +78,7 @@ def try_seed(
     digest: bool = False,
     storage: bool = False,
 ) -> Trial:
-    """Draw a world and play it; `keep` is given what was played."""
+    """Draw a world and play it; `keep` is called with the play."""
     text = draw_world(seed, chosen, storage=storage)
     return try_world(text, seed, keep, digest=digest, chosen=chosen, storage=storage)
 
@@ -93,8 +93,8 @@ def try_world(
     chosen: VersionOptions = AS_USUAL,
     storage: bool = False,
 ) -> Trial:
-    """Play a world's scenario under a seed. `healed_at_us`: from when on it may end as soon as it
-    has converged; of a world that was drawn, that is known."""
+    """Play a world's scenario with a seed. It may end as soon as it has converged after
+    `healed_at_us`, which is known for drawn worlds."""
     began = time.monotonic()
     session: Session | None = None
     scenario: Scenario | None = None
@@ -113,7 +113,7 @@ def try_world(
     except Exception as error:  # noqa: BLE001
         failed = (_failed(error),)
     events = session.events if session else []
-    # After a failure, what would have happened by the end is unknown.
+    # After a failure the liveness at the end is unknown.
     broken = session.listeners.broken(at_end=not failed) if session else ()
     trial = Trial(
         seed,
@@ -131,7 +131,7 @@ def try_world(
 
 
 def _play(session: Session, healed_at_us: int) -> None:
-    """From boot until the healed cluster has converged, or the time is over."""
+    """Play from boot until the healed cluster has converged, or the time is over."""
     run, monitor = session.run, session.monitor
     run.bring_up()
     end_us = run.scenario.duration_us
@@ -143,7 +143,7 @@ def _play(session: Session, healed_at_us: int) -> None:
 
 @contextmanager
 def alarm(cpu_s: float = CPU_S_MAX) -> Iterator[None]:
-    """A loop that emits nothing is ended too."""
+    """Also ends loops that emit no events."""
 
     def ring(_number: int, _frame: FrameType | None) -> None:
         raise Endless(f"no end within {cpu_s} s of computing")
@@ -158,7 +158,7 @@ def alarm(cpu_s: float = CPU_S_MAX) -> Iterator[None]:
 
 
 def _failed(error: Exception) -> Broken:
-    """Where it was raised, and what it says."""
+    """The place and the text of the exception."""
     inner: BaseException = getattr(error, "error", error)
     frames = traceback.extract_tb(inner.__traceback__)
     where = f"{frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else "?"

@@ -1,9 +1,9 @@
-"""A random world: from a seed to a scenario, as a scenario file has it.
+"""Draws a random world from a seed, as the text of a scenario file.
 
-First the safety phase: a cluster, topics, clients, and a schedule of whatever actions declare how
-they are drawn. Then everything is healed, and after a while the cluster must have converged. No
-action is known here by its name but those that make a cluster and heal it. The same seed gives
-the same text on every machine.
+The safety phase has a cluster, topics, clients, and a schedule of all actions that declare how they
+are drawn. Then everything is healed, and after a while the cluster must have converged. This module
+knows by name only the actions that create a cluster and heal it. A seed gives the same text on
+every machine.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from emulator.scenario.written import parameters, plain
 AS_USUAL = VersionOptions()
 
 LIVENESS_MS = 180_000
-"""How long a healed cluster may take: the 60 s rule of notifications, sessions, several time-outs
-of requests one after the other."""
+"""How long a healed cluster may take to converge: the 60 s rule of notifications, sessions, several
+consecutive timeouts."""
 
 RESTARTS_MS = (0, 20_000, 40_000)
-"""When, after everything was healed, brokers that ended are started: a start may fail."""
+"""When brokers that ended are started after the healing; repeated, because a start may fail."""
 
 FIRST_FAULT_MS = 4_000
 SETTLED = "the cluster converges"
@@ -36,12 +36,12 @@ Entry = dict[str, object]
 
 
 def draw_world(seed: int, chosen: VersionOptions = AS_USUAL, *, storage: bool = False) -> str:
-    """The scenario of a seed, as YAML; settings that the version does not have are left out.
-    `storage`: logs in files, and what disks do to them."""
+    """The scenario of a seed, as YAML, without settings that the version does not have. `storage`:
+    logs in files, and disk faults."""
     version = read_version({}, chosen)
     known = version.of(version.profile).defaults
     stream = Stream(mix(seed ^ 0x46555A5A))
-    # The order of the draws makes the world: whatever is drawn first must stay first.
+    # The order of draws determines the world, so existing draws must keep their order.
     brokers = tuple(range(1, (2, 3, 3, 3, 3, 4, 5)[stream.below(7)] + 1))
     settings = {name: value for name, value in _settings(stream).items() if name in known}
     draw = Draw(stream, brokers, {}, settings, in_files=storage)
@@ -69,7 +69,7 @@ def draw_world(seed: int, chosen: VersionOptions = AS_USUAL, *, storage: bool = 
 
 
 def written(world: Mapping[str, object]) -> str:
-    """A world as a scenario file has it."""
+    """The world as a scenario file."""
     return str(yaml.safe_dump(dict(world), sort_keys=False, default_flow_style=None, width=100))
 
 
@@ -83,7 +83,7 @@ def _time(ms: int) -> str:
 
 
 def _settings(stream: Stream) -> dict[str, str]:
-    """Short times, so that much happens; each is one that Kafka allows."""
+    """Short times, so that much happens; all are valid in Kafka."""
     lag_ms = stream.between(800, 6_000)
     drawn = {
         "replica.lag.time.max.ms": lag_ms,
@@ -130,7 +130,7 @@ def _workload(draw: Draw, safety_ms: int) -> Iterator[Entry]:
 
 
 def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
-    """The schedule, in the order of time; what holds the same thing comes one after the other."""
+    """The schedule in order of time. Actions that hold the same resource do not overlap."""
     often = [
         kind
         for _, kind in sorted(actions().items())
@@ -160,7 +160,8 @@ def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
 
 
 def parameters_of(action: Action) -> dict[str, object]:
-    """What differs from the defaults; where nothing does, the defaults that can be written."""
+    """The parameters that differ from the defaults; if none does, the defaults that can be
+    written."""
     fields = msgspec.structs.asdict(action)
     return parameters(action) or {
         name: plain(value) for name, value in fields.items() if value is not None
@@ -175,6 +176,6 @@ def restarts(brokers: Iterable[int], safety_ms: int) -> Iterator[Entry]:
 
 
 def started(at_ms: int, broker: int) -> Entry:
-    """A running broker is left alone."""
+    """A start that ignores a running broker."""
     start = Start(broker, if_down=True)
     return {"at": _time(at_ms), start.name: parameters_of(start)}

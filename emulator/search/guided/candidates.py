@@ -1,12 +1,12 @@
-"""The policy of a guided search: which seeds to try next for one group, and which broker or earlier
-group to blame.
+"""The policy of a guided search: which seeds to try next for one group, and when to return to an
+earlier group.
 
-A *candidate* is the choices of one group of segments. Now and then all seeds are drawn again.
-Otherwise the best candidate so far is kept, and only the streams of one party are redrawn, mostly a
-part of them: the broker whose partition disagrees, sometimes the action's target, or any. That way
-a race that was won once is not lost again while the next one is tried. A candidate's effect may
-show only groups later: the best candidate is the one after which the run came furthest, and a group
-without progress sends the search back to an earlier one. This module plays nothing; it knows a
+A *candidate* is a set of choices for one group of segments. Occasionally all seeds are redrawn.
+Otherwise the best candidate so far is the base, and only streams of one party are redrawn, usually
+some of them. The party is the broker whose partition disagrees, the action's target, or any. So
+races that already match stay matched while others are tried. A candidate's effect may show only
+groups later: the best candidate is the one with which the run came furthest, and a group without
+progress sends the search back to an earlier one. This module plays nothing; it knows a
 contradiction only by its score, its description and its party.
 """
 
@@ -20,19 +20,19 @@ from emulator.kernel.rng import Choice, Stream
 
 Candidate: TypeAlias = Mapping[Choice, int]
 Score: TypeAlias = tuple[int, int]
-"""How far a run came: the group that it did not get through, and how much was right by then."""
+"""How far a run came: the group in which it failed, and how much was right by then."""
 
 PATIENCE = 40
-"""So many draws of one group that lead no further, then an earlier one is blamed."""
+"""The number of draws of one group without progress after which an earlier group is blamed."""
 HASTE = 6
-"""After so many already, where all of them go wrong in one way; after three times as many, where
-most do, or the group went better after other groups before."""
+"""The number of draws after which that already happens if all of them fail alike; three times as
+many if most do, or if the group did better after other earlier groups."""
 REDRAW_ONE_IN = 4
 NOWHERE: Score = (-1, 0)
 
 
 class GroupHistory:
-    """What was tried in one group, and what to try next."""
+    """The candidates tried in one group, and the choice of the next one."""
 
     def __init__(
         self,
@@ -43,25 +43,25 @@ class GroupHistory:
         suspects: Sequence[str] = (),
         patience: int = PATIENCE,
     ) -> None:
-        """`fixed` holds in every candidate. After other groups than now, `saved` was the best
-        candidate, and `record` is how far it came. `suspects`: the targets of the group's actions.
+        """`fixed`: choices of every candidate. `saved`: the best candidate after other earlier
+        groups, and `record` how far it came. `suspects`: the targets of the group's actions.
         """
         self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
         self._failures = 0
-        """Draws since one led further than all before, that one included."""
+        """Draws since the last progress, inclusive."""
         self.best: Candidate | None = None
         self.best_score = NOWHERE
         self._party = ""
         self._streams: list[Choice] = []
-        """Those that the best candidate's run drew from."""
+        """The streams that the best candidate's run used."""
         self._wrong: Counter[Hashable] = Counter()
 
     @property
     def is_exhausted(self) -> bool:
         if not self._segments[0]:
-            return False  # There is nothing before the boot.
+            return False  # nothing precedes the boot
         if len(self._wrong) == 1 and self._failures >= HASTE:
             return True
         hopeless = self.best_score < self._record or self._fails_alike
@@ -69,7 +69,7 @@ class GroupHistory:
 
     @property
     def _fails_alike(self) -> bool:
-        """Mostly: whatever the group decides itself, something before it decided this."""
+        """Whether most draws fail alike, so that the cause is probably in an earlier group."""
         return bool(self._wrong) and max(self._wrong.values()) * 5 >= self.draws * 4
 
     def next_candidate(self, stream: Stream) -> Candidate:
@@ -90,8 +90,8 @@ class GroupHistory:
         return {(segment, "", ""): stream.bits() for segment in self._segments}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
-        """As often the party that disagrees as one that the actions are about, else any: what a
-        resumed broker does first decides what others write."""
+        """Equally often the party that disagrees and a target of the actions, otherwise any: what a
+        resumed broker does first influences what others write."""
         chance = stream.below(8)
         if chance < 3 and self._party in parties:
             return self._party
@@ -108,7 +108,8 @@ class GroupHistory:
         party: str,
         streams: Iterable[Choice],
     ) -> None:
-        """How far the run came after this candidate, what was wrong there, and whose it was."""
+        """Record how far the run came with this candidate, what was wrong there, and at which
+        party."""
         self._wrong[wrong] += 1
         self._failures = 1 if score > self.best_score else self._failures + 1
         if score >= self.best_score:
@@ -117,7 +118,7 @@ class GroupHistory:
 
 
 def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
-    """All of them; those of one actor; those of one purpose; or about a quarter."""
+    """All of the streams, those of one actor, those of one purpose, or about a quarter."""
     kind = stream.below(4)
     if kind == 0:
         return streams
@@ -130,15 +131,15 @@ def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
 
 
 def party_of(actor: str) -> str:
-    """The broker or client that a stream belongs to, whichever of its threads or connections."""
+    """The broker or client that a stream belongs to; threads and connections are ignored."""
     kind, _, suffix = actor.partition("-")
     number = suffix.partition("/")[0].partition("-")[0]
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 
 
 def back_from(group: int, stream: Stream, failures: int) -> int:
-    """Which earlier group to blame: the last one first; the more often this one failed, the further
-    back the cause may lie (a broker's speed and the phases of its tasks are drawn at its boot).
+    """Which earlier group to blame. First it is the previous one; with more failures it may be an
+    earlier one (a broker's speed and the phases of its tasks are drawn at its boot).
     """
     reach = min(group, 1 << min(failures // 2, 16))
     return group - 1 - stream.below(reach) if group else 0

@@ -1,10 +1,9 @@
-"""The choices of a guided match, as a file that repeats its runs.
+"""The choices of a guided match as a file, from which its runs can be repeated.
 
-It holds what is given (settings and actions of the recording), the seeds that were chosen, and the
-version of the declared latencies that they choose from; it holds nothing of the real cluster's
-behaviour. Owns also the reruns by which a match's delays are judged: the same choices but for the
-latencies, each of whose streams is given another seed. This module must not know how choices are
-found.
+It contains the inputs (settings and actions of the recording), the chosen seeds, and the version of
+the declared latencies; nothing of the real cluster's behaviour. Also owns the reruns by which a
+match's delays are judged: the same choices with other seeds for all latencies. This module must not
+know how choices are searched.
 """
 
 from __future__ import annotations
@@ -27,27 +26,27 @@ from emulator.worlds import latency
 from emulator.worlds.gc_tuning import rare_collections
 
 RERUNS = 20
-"""So many reruns say how long a match's delays may be."""
+"""The number of reruns that define the range of a match's delays."""
 
 _LATENCIES = frozenset(f"net_{step}" for step in ("connect", "request", "response")) | frozenset(
     f"zk_{step}" for step in ("connect", "request", "process", "reply", "watch")
 )
-"""How long messages and operations take. All else that is drawn stays in a rerun: phases of tasks,
-how long a client waits before it connects again, work at a broker, and what goes first when a
-process is resumed."""
+"""The durations of messages and operations, which a rerun redraws. It keeps all other draws: phases
+of tasks, a client's reconnection delay, work at a broker, and the order in which a resumed process
+continues."""
 
 _OUTCOMES = ("returned", "controller")
-"""Fields of actions that are outcomes. The number of records a producer `sent` is an input: it had
-to send that many, and one that hung sends no more.
+"""Fields of actions that are outcomes. A producer's number of `sent` records is an input: it must
+send that many, and a producer that hung sends no more.
 """
 
 
 class BadChoices(Exception):
-    """A file that holds no choices that can be played here."""
+    """A file without choices that can be played here."""
 
 
 class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
-    """One choice. An empty actor and purpose: all of the segment that is not chosen otherwise."""
+    """One choice. An empty actor and purpose means all other streams of the segment."""
 
     segment: int
     actor: str
@@ -56,7 +55,7 @@ class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ChosenRun(msgspec.Struct, frozen=True):
-    """One run: the seed of all that is not chosen, and what is."""
+    """One run: the chosen streams, and the seed of all others."""
 
     seed: int
     chosen: tuple[ChosenStream, ...]
@@ -67,7 +66,7 @@ class ChosenRun(msgspec.Struct, frozen=True):
 
 
 class Choices(msgspec.Struct, frozen=True):
-    """All that a replay needs. `draws` (for each segment, how many the search took) it does not."""
+    """All inputs of a replay, and `draws`: how many draws the search took for each segment."""
 
     recording: str
     latencies: int
@@ -125,7 +124,7 @@ def script_from(choices: Choices, chosen: VersionOptions = AS_RECORDED) -> Scrip
 
 
 class RecordingChoices(dict[Choice, int]):
-    """Choices that remember which streams a run draws from: so their names are known afterwards."""
+    """Choices that record which streams a run draws from."""
 
     def __init__(self, choices: Mapping[Choice, int]) -> None:
         super().__init__(choices)
@@ -138,13 +137,13 @@ class RecordingChoices(dict[Choice, int]):
 
 
 def record_streams(world: World, choices: Mapping[Choice, int]) -> RecordingChoices:
-    """From now on: what a world draws while it is made is no search's choice."""
+    """Record choices from now on. Draws during the construction of the world are not choices."""
     world.chance.choices = recording = RecordingChoices(choices)
     return recording
 
 
 def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
-    """The run that was chosen, and the streams that it drew from."""
+    """Play the chosen run. Return its recording and the streams that it drew from."""
     options = play_options(run.seed, run.by_stream)
     with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
         recording = record_streams(session.world, run.by_stream)
@@ -154,7 +153,7 @@ def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
 
 
 def with_other_latencies(run: ChosenRun, streams: list[Choice], nth: int) -> dict[Choice, int]:
-    """The choices of the nth rerun: every stream of a latency has another seed."""
+    """The choices of the nth rerun, with another seed for each latency stream."""
     seeds = Stream(mix(run.seed ^ mix(nth)))
     others = {key: seeds.bits() for key in streams if key[2] in _LATENCIES}
     return {**run.by_stream, **others}

@@ -1,8 +1,7 @@
 """A guided match from the search to its verdict.
 
-The runs of a match are judged as all runs are; its delays are judged over them and twenty reruns
-of their choices with other latencies, each played from choices alone. Owns that order of things.
-This module must not know how one searches.
+The runs of a match are judged like any runs. Its delays are judged over these and twenty reruns of
+their choices with other latencies. This module must not know how the search works.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from emulator.search.guided.search import AgreeingRun, SearchResult, goal_of
 
 T = TypeVar("T")
 Look = Callable[[object, Recording], T]
-"""Turns each run into a result, in the process that played it; gets the run's name."""
+"""Converts each run to a result, in the process that played it; called with the run's name."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +82,8 @@ def judge_choices(
     jobs: int,
     reruns: int = RERUNS,
 ) -> tuple[Verdict, int]:
-    """The verdict over the runs of these choices and their reruns, which they share out; and how
-    many of the reruns agree."""
+    """The verdict over the runs of these choices and their reruns, and how many of the reruns
+    agree. The choices share the number of reruns."""
     runs = choices.runs
     streams = [replay(script, run)[1] for run in runs] if reruns else []
     names = [*names_of(choices), *(f"rerun-{nth:02}" for nth in range(1, reruns + 1))]

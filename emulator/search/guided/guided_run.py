@@ -1,10 +1,10 @@
-"""One run under search: played group by group, and compared with the recording as it goes.
+"""One run of a search, played group by group and compared with the recording meanwhile.
 
-A *segment* lies between two actions; a *group* is one of them, or several where actions follow each
-other at once. Owns the moments at which a run that is still going is judged: 250 ms after the
-action, when what the recording has next must have come, and at the end of the group. The first
-contradiction ends it. A guided run reads the recording; the run that it drives is given nothing but
-seeds, and the judging has no effect on it. This module must not know how seeds are chosen.
+A *segment* lies between two actions; a *group* is one segment, or several if their actions follow
+each other closely. Owns the moments at which a run in progress is judged: 250 ms after the action,
+when the recording's next entry must have occurred, and at the end of the group. The first
+contradiction ends it. Only the judgement reads the recording: the run itself depends only on seeds.
+This module must not know how seeds are chosen.
 """
 
 from __future__ import annotations
@@ -26,11 +26,12 @@ from emulator.trace import events
 from emulator.trace.events import AnyEvent
 
 _THIN_MS = 60
-"""Of two moments so close to each other the later one sees what the earlier one would."""
+"""Of two moments closer than this, the earlier is left out, because the later one shows the
+same."""
 _CREATIONS = ("create_topic", "add_partitions")
 _CREATION_MS = 1000
 _NEEDED_ACTIONS = ("up", "produce")
-"""Actions that the export of later events needs to know."""
+"""Actions that the export needs for later events."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class SegmentGroup:
 
     segments: range
     moments: tuple[int, ...]
-    """When it is judged, in milliseconds since `up`; the last one is its end."""
+    """The moments of judgement, in milliseconds since `up`; the last one is the group's end."""
     about: tuple[int, ...] = ()
     """The target brokers of its actions."""
     ends_for: tuple[int, ...] = ()
@@ -51,7 +52,7 @@ class SegmentGroup:
 
 
 class _Contradicted(BaseException):
-    """Out of the kernel, from the moment of judging."""
+    """Ends the kernel's run from the moment of judgement."""
 
     def __init__(self, contradiction: Contradiction) -> None:
         self.contradiction = contradiction
@@ -85,8 +86,8 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
 
 
 def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
-    """Of a boot or a creation only the end: what cold brokers do is late or early by more than the
-    grace."""
+    """A boot or a creation is judged only at its end: the delays of cold brokers vary by more than
+    the grace."""
     end = ends[group[-1]]
     if not group[0] or any(creates[segment] for segment in group):
         return (end,)
@@ -103,7 +104,7 @@ def _stop_if(contradiction: Contradiction | None) -> None:
 
 
 class GuidedRun:
-    """A run on its way through the recording."""
+    """A run in progress, compared with the recording."""
 
     def __init__(
         self, script: Script, real: RealSide, groups: list[SegmentGroup], seed: int
@@ -122,11 +123,11 @@ class GuidedRun:
 
     @property
     def group(self) -> SegmentGroup:
-        """The next one."""
+        """The next group."""
         return self.groups[self.played]
 
     def play_next_group(self, candidate: Mapping[Choice, int]) -> Contradiction | None:
-        """Play the next group under these choices, up to its first contradiction."""
+        """Play the next group with these choices, up to its first contradiction."""
         self.choices |= candidate
         group = self.group
         try:
@@ -138,22 +139,22 @@ class GuidedRun:
         return None
 
     def want(self, part: Part | None) -> None:
-        """From now on this part must match too."""
+        """From now on this part must match, too."""
         self._partial.target = part
 
     def group_of(self, part: Part) -> int:
-        """For a finished run: the group in which a part that differs first differed."""
+        """For a finished run: the group of the first difference in this part."""
         ms = self._partial.first_difference_ms(part)
         return next(
             (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.played - 1
         )
 
     def streams(self) -> list[Choice]:
-        """Those that the last group drew from."""
+        """The streams that the last group drew from."""
         return list(self._recording.streams)
 
     def whole(self) -> Recording:
-        """The run at its end."""
+        """The recording of the finished run."""
         script = self.script
         return export(self._session.events, script.settings, f"seed {self.seed}", script.exits)
 
@@ -177,7 +178,7 @@ class GuidedRun:
             self._run.next_segment()
 
     def _on_event(self, event: AnyEvent) -> None:
-        """Most draws go wrong within milliseconds: each state is judged when it is written."""
+        """Most draws fail within milliseconds, so each state is judged when it is written."""
         if not self._needed or type(event) is not events.ZkTransaction:
             return
         if event.path is not None and event.path.endswith("/state"):
@@ -189,8 +190,8 @@ class GuidedRun:
         _stop_if(self._partial.contradiction(until_ms, stopping))
 
     def _grow(self) -> None:
-        """Show what has happened since. Each event is exported once; with it come again those
-        actions that the export asks about, whose own facts do not matter."""
+        """Pass the new events to the judgement, each exported once. Some earlier actions are
+        exported again because the export needs them; their own facts are ignored."""
         new = self._session.events[self._exported :]
         self._exported = len(self._session.events)
         self._partial.grow(export([*self._needed, *new], self.script.settings))

@@ -1,10 +1,9 @@
 """Judges a run in progress: its first error, and how much is right.
 
-In what the cluster agreed on (state history, controllers, control requests) a run must be right
-at every moment. Each other part need be right in one run of several: a `RunningJudgement` can look
-at one such part that no run has matched yet. A score ranks two runs that both went wrong. The real
-side is read once, and each fact of the run once: a `RunningJudgement` grows with it. This module
-knows neither its callers nor when they call.
+State history, controllers and control requests must match at every moment. Each other part must
+match in only one of several runs: a `RunningJudgement` can check one such part. A score ranks two
+failed runs. The real side is read once, and each fact of the run once. This module does not know
+when it is called.
 """
 
 from __future__ import annotations
@@ -32,19 +31,19 @@ from emulator.search.guided.prefix import (
 NEVER_MS = 1 << 62
 _STATES = 1
 _SCORED = (1, 5)
-"""States and decisions: what tells best how near a run is."""
+"""States and decisions: they show best how similar a run is."""
 
 
 @dataclass(frozen=True)
 class Contradiction:
-    """The first error, and how much was right by then."""
+    """The first error, and the score at that time."""
 
     wrong: Disagreement
     score: int
 
 
 class RealSide:
-    """The real recording, read for this."""
+    """The real recording, prepared for comparison."""
 
     def __init__(self, real: Recording) -> None:
         self.course = RealCourse(real)
@@ -66,21 +65,22 @@ class RunningJudgement:
         self._states_seen: Counter[str] = Counter()
 
     def grow(self, piece: Recording) -> None:
-        """What the run has shown since."""
+        """Add the run's next part."""
         self._prefix.run.grow(piece)
         self._acknowledged.grow(piece.results)
         self._stop_watch.add(piece)
 
     def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
-        """By then; these brokers are about to be stopped."""
+        """The first contradiction before `until_ms`; the brokers in `stopping` are about to be
+        stopped."""
         wrong = self._prefix.disagreement(until_ms, HARD, stopping)
         if wrong is None and self.target is not None:
             wrong = self._in_part(*self.target, until_ms)
         return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
     def wrong_state(self) -> Contradiction | None:
-        """A state that reality wrote otherwise, or not within the grace: there is no need to wait
-        until that shows. A creation takes cold brokers as long as it does."""
+        """A state that differs from the recording, or was not written there within the grace: it is
+        wrong at once. Creations are exempt, because cold brokers are slow."""
         for key, lane in self._prefix.run.lanes[_STATES].items():
             real, seen = self.real.course.lanes[_STATES].get(key, []), self._states_seen[key]
             self._states_seen[key] = len(lane)
@@ -94,8 +94,7 @@ class RunningJudgement:
         return None
 
     def score(self, until_ms: int) -> int:
-        """Entries of the scored points in which the run is right, less those in which it is
-        not."""
+        """The number of correct entries in the scored points minus the number of wrong ones."""
         total = 0
         for point in _SCORED:
             real = self.real.course.lanes[point]
@@ -106,7 +105,7 @@ class RunningJudgement:
         return total
 
     def first_difference_ms(self, part: Part) -> int:
-        """For a finished run: when a part that differs first differed."""
+        """For a finished run: the time of the first difference in this part."""
         point, key = part
         if point in SOFT and (wrong := self._prefix.in_lane(point, key, NEVER_MS)):
             return wrong.at_ms
@@ -121,12 +120,13 @@ class RunningJudgement:
         if point in SOFT:
             return self._prefix.in_lane(point, key, until_ms)
         if point == DELAYS:
-            # So far from the recorded one that it would not count as equal.
+            # The delay differs by more than the tolerance.
             real, run = self.real.delays.get(key), self._stop_watch.out.get(key)
             if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
                 return None
             return Disagreement(until_ms, DELAYS, key, real, run)
-        # Other stalls than in reality, all through the grace: one may be about to end.
+        # The number of stalls differs throughout the grace period, so it is not just one that is
+        # about to end.
         lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
         ours, theirs = (
             [side.stalls(lane, ms) for ms in moments]
@@ -138,7 +138,7 @@ class RunningJudgement:
 
 
 class Acknowledged:
-    """By producer and partition, when records were acknowledged, and when a stall ended."""
+    """The times of acknowledgements and of the ends of stalls, by producer and partition."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[int]] = defaultdict(list)
@@ -155,11 +155,11 @@ class Acknowledged:
                     ends[:] = _ends_of_stalls(times)
 
     def ends(self, lane: str) -> list[int]:
-        """When each stall was over."""
+        """The end of each stall."""
         return self._ends.get(lane, [])
 
     def stalls(self, lane: str, until_ms: int) -> int:
-        """How many there were by then, with one that may still go on."""
+        """The number of stalls by then, including a current one."""
         times = self.times.get(lane, [])
         before = bisect_left(times, until_ms)
         goes_on = bool(before) and until_ms - times[before - 1] > STALL_MS

@@ -1,11 +1,11 @@
-"""When a broker's periodic tasks began, read off a recording: the boot's constants, fitted.
+"""Fits the phases of a broker's periodic tasks to a recording.
 
-`isr-expiration` runs every half lag and `isr-change-propagation` every 2.5 s from one moment of a
-boot on, so a shrink or a notification that stands alone gives that moment away, modulo the period;
-the end of a session does so for ZooKeeper's ticks. Owns the fit, and the choice of seeds whose
-draws from the declared ranges come near it: a search would have to guess them again and again,
-because they show only many segments later. As always, a choice is a seed; a value outside the
-declared range cannot be chosen.
+From a moment of the boot on, `isr-expiration` runs every half lag time and `isr-change-propagation`
+every 2.5 s, so an isolated shrink or notification reveals that moment, modulo the period. In the
+same way the expiry of a session reveals the phase of ZooKeeper's ticks. Owns the fit, and the
+choice of seeds whose draws from the declared ranges are close to it. A plain search would guess
+them very often, because their effects show only many segments later. A choice is always a seed, so
+values outside the declared range are impossible.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from emulator.worlds.latency import TABLE, USUAL_BOOT_US, Latencies, pace_of
 
 PROPAGATION_PERIOD_MS = 2500
 _ALONE_MS = 1200
-"""So long after a resume of its broker, a task that was due runs on time again."""
+"""After a broker has been resumed for this long, its periodic tasks are on time again."""
 _TOGETHER_MS = 400
-"""Shrinks so close to each other may be of one run: only the first is on time."""
+"""Shrinks within this time may belong to one run of the task: only the first is on time."""
 _LATE_MS = 25
-"""A run may be seen so much later than it began (the writes of the run itself)."""
+"""An effect may be seen this much later than its run began (because of the run's own writes)."""
 _NEAR_US = 400
 _TRIES = 20_000
 
@@ -39,14 +39,14 @@ _PROPAGATION = "boot.propagation"
 
 @dataclass(frozen=True)
 class Phase:
-    """Milliseconds from a broker's registration (so mostly negative) to the beginning of each
-    task, as late as they can have been; None where the recording does not tell."""
+    """Milliseconds from a broker's registration (so usually negative) to the latest possible start
+    of each task; None if unknown from the recording."""
 
     broker: int
     expiration_ms: int | None
     propagation_ms: int | None
     boot_us: int = USUAL_BOOT_US
-    """From launch to registration: how slow the machine was."""
+    """From launch to registration, which shows the machine's speed."""
 
 
 def boots_of(real: Recording) -> list[Phase]:
@@ -56,7 +56,7 @@ def boots_of(real: Recording) -> list[Phase]:
     for broker, at in sorted(registered.items()):
         boot_us = (at - launched[broker]) * 1000 if broker in launched else USUAL_BOOT_US
         shrunk = [fact["t"] for fact in real.of("shrink") if fact["broker"] == broker]
-        # Of shrinks that follow each other closely only the first is on time.
+        # Only the first of several close shrinks is on time.
         before = [-_TOGETHER_MS, *shrunk]
         shrunk = [t for t, last in zip(shrunk, before, strict=False) if t - last >= _TOGETHER_MS]
         notified = [
@@ -86,7 +86,7 @@ def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
 
 
 def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
-    """The latest start that agrees with most observations: runs are late, never early."""
+    """The latest start that agrees with most observations: runs may be late, but never early."""
     high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
     candidates = [ms for ms in since if ms <= high + 2 * _LATE_MS]
@@ -97,13 +97,13 @@ def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) ->
 
 @dataclass(frozen=True)
 class Phases:
-    """All that a recording tells of this."""
+    """All fitted phases of a recording."""
 
     boots: tuple[Phase, ...]
     tick_ms: int
     """The period of ZooKeeper's ticks."""
     ticked_ms: int | None
-    """When one was, in milliseconds of the emulated world; None: no session expired."""
+    """The time of a tick, in milliseconds of the emulated world; None: no session expired."""
 
 
 def phases_of(real: Recording) -> Phases:
@@ -121,7 +121,7 @@ def _ticked(real: Recording, tick_ms: int) -> int | None:
         for op in real.transactions
         if op.op == "closeSession"
         and op.t >= 0
-        # A broker that was stopped shortly before closed the session itself.
+        # A broker that was stopped shortly before has closed the session itself.
         and not any(t <= op.t < t + _STOPS_WITHIN_MS for t in stopped)
     ]
     if not registered or not expired:
@@ -133,7 +133,7 @@ def _ticked(real: Recording, tick_ms: int) -> int | None:
 
 
 def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
-    """Choices for the boots, one of many: how late each run was is drawn by `seed`."""
+    """Choices for the boots, one of many: `seed` draws how late each run was."""
     choices: dict[Choice, int] = {}
     for phase in phases.boots:
         choices |= _fitted_boot(phase, Stream(mix(seed ^ phase.broker)))
@@ -151,7 +151,7 @@ def _fitted_boot(phase: Phase, late: Stream) -> dict[Choice, int]:
     begins = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
     if not begins:
         return {}
-    # When isr-expiration began, as far as either task tells.
+    # The start of isr-expiration, as far as either task shows it.
     apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
     begin_us = min(begins) * 1000 - late.between(0, apart_us)
     actor = f"broker-{phase.broker}"
@@ -167,14 +167,14 @@ def _fitted_boot(phase: Phase, late: Stream) -> dict[Choice, int]:
 
 
 def _near(purpose: str, phase: Phase, expected_us: int, seeds: Stream) -> tuple[int, int]:
-    """(seed, what it draws): one that draws as near to what is expected as the range allows."""
+    """(seed, its draw): of these seeds the one whose draw is closest to the expected value."""
     actor = f"broker-{phase.broker}"
     low, high = _range_us(purpose, phase.boot_us)
     expected_us = min(max(expected_us, low), high)
     best = (high - low + 1, 0, 0)
     for _ in range(_TRIES):
         seed = seeds.bits()
-        # What the declared table makes of this seed in the boot.
+        # The value that the declared table draws with this seed in the boot.
         latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
         latencies.set_boot_time(actor, phase.boot_us)
         us = latencies(purpose, actor)

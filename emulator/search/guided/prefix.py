@@ -1,10 +1,10 @@
 """Whether a run in progress contradicts the recording, and since when.
 
-Owns the judgement of prefixes for a guided search: both sides are read up to one moment, and the
-earliest contradiction ends a candidate. What only one side has in the last 250 ms may still come on
-the other and is no contradiction yet. A `SideHistory` is one side, and grows piece by piece. A
-`PrefixJudgement` remembers which lanes were equal up to which entry, and reads only what is new.
-This module must not know how the search goes on: it names time, point and key.
+Owns the judgement of prefixes for a guided search: both sides are compared up to one moment, and
+the earliest contradiction ends a candidate. An entry of the last 250 ms that only one side has is
+no contradiction yet. A `SideHistory` is one side, and grows piece by piece. A `PrefixJudgement`
+remembers how far lanes were equal, and reads only new entries. This module must not know how the
+search continues: it returns time, point and key.
 """
 
 from bisect import bisect_left
@@ -31,16 +31,16 @@ from emulator.conformance.requests import Threads
 
 GRACE_MS = 250
 HARD = AGREED
-"""What a cluster agreed on: two entries that differ contradict each other at once."""
+"""Points on which the cluster must agree: a difference is a contradiction at once."""
 SOFT = (2, 5, 6)
-"""Races, retries and batches: they must have been apart all through the grace."""
+"""Points with races, retries and batches: a difference must last throughout the grace period."""
 
 _time = itemgetter(0)
 
 
 @dataclass(frozen=True)
 class Disagreement:
-    """Where a run leaves the recording: the entry that each side has there (None: none)."""
+    """The first difference of run and recording: the entry of each side (None: none)."""
 
     at_ms: int
     point: int
@@ -50,7 +50,7 @@ class Disagreement:
 
 
 class SideHistory:
-    """One side by point and key, with times, as far as it has come."""
+    """One side's entries by point and key, with times, so far."""
 
     def __init__(self, lens: Lens) -> None:
         self.lens = lens
@@ -58,10 +58,10 @@ class SideHistory:
         self._threads = Threads()
 
     def grow(self, piece: Recording) -> None:
-        """What came next, all of it later than what there is."""
+        """Add the next part, which must be later than all previous ones."""
         for point in POINTS:
             if point == REQUESTED:
-                # A thread's request may have begun in the piece before.
+                # A thread's request may have begun in the previous part.
                 new = zookeeper_requests(piece, self.lens, self._threads)
             else:
                 new = POINTS[point].gather(piece, self.lens)
@@ -70,7 +70,7 @@ class SideHistory:
 
 
 class RealCourse(SideHistory):
-    """The real recording, whole."""
+    """The complete real recording."""
 
     def __init__(self, real: Recording, requests_from_ms: int = EVER) -> None:
         super().__init__(lens_of(real, requests_from_ms))
@@ -78,20 +78,20 @@ class RealCourse(SideHistory):
 
 
 class PrefixJudgement:
-    """A run that is still going beside the real recording."""
+    """A run in progress, compared with the real recording."""
 
     def __init__(self, real: RealCourse) -> None:
         self.real = real
         self.run = SideHistory(real.lens)
         self._alike: dict[tuple[int, str], tuple[int, int]] = {}
-        """By lane, with how many entries of each side it was alike when last looked at."""
+        """For each lane, the lengths of the equal prefixes at the last comparison."""
 
     def disagreement(
         self, until_ms: int, points: tuple[int, ...] = HARD, stopping: Collection[int] = ()
     ) -> Disagreement | None:
-        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). What
-        a broker that is `stopping` then had written in reality gets no grace: it would come after
-        its pause, or never."""
+        """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). There
+        is no grace for entries that a broker in `stopping` wrote in reality: in the run they would
+        come after its pause, or never."""
         wrong = (
             self.in_lane(point, key, until_ms, stopping)
             for point in points
@@ -102,7 +102,7 @@ class PrefixJudgement:
     def in_lane(
         self, point: int, key: str, until_ms: int, stopping: Collection[int] = ()
     ) -> Disagreement | None:
-        """The contradiction of one lane, if any."""
+        """The contradiction in one lane, if any."""
         real, run = self.real.lanes[point].get(key, []), self.run.lanes[point].get(key, [])
         cut = _cut(real, until_ms), _cut(run, until_ms)
         if self._alike.get((point, key), (0, 0)) == cut:
@@ -113,7 +113,7 @@ class PrefixJudgement:
             return None
         author = getattr(wrong.real, "writer", 0) or getattr(wrong.real, "by", 0)
         if wrong.run is None and author in stopping:
-            return wrong  # Written in reality by a broker that will not make up for it.
+            return wrong  # a stopping broker's entry, which will not follow
         if point in HARD:
             differs = wrong.real is not None and wrong.run is not None
             counts = differs or wrong.at_ms < until_ms - GRACE_MS
@@ -123,7 +123,7 @@ class PrefixJudgement:
 
 
 def _cut(lane: list[Timed], until_ms: int) -> int:
-    """How many entries are before that moment."""
+    """The number of entries before that moment."""
     return bisect_left(lane, until_ms, key=_time)
 
 
@@ -141,10 +141,10 @@ def _first_disagreement(
 
 
 def _states(point: int, lane: list[Timed], until_ms: int) -> set[tuple[Entry, ...]]:
-    """What a lane was, once tidied, at each moment of the grace.
+    """The variants of a lane without retries, at each moment of the grace period.
 
-    A repeat that has come takes entries away, and a batch half sent is in another order: so two
-    sides may still agree if both were in one state, each at some moment of the grace.
+    A new repetition removes entries, and an incomplete batch has another order. So two sides may
+    still agree if they had a common variant within the grace period.
     """
     since_ms = until_ms - GRACE_MS
     moments = {since_ms, *(t + 1 for t, _ in lane if since_ms <= t < until_ms)}

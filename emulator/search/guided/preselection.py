@@ -1,9 +1,10 @@
-"""Which seeds are worth a live play, which takes as long as the recording did: those whose
-simulated plays come nearest to it.
+"""Selects the seeds that are worth a live play: those whose simulated plays are nearest to the
+recording.
 
-A seed draws what the machine that plays does not decide (how long JVMs boot and stop, what a
-message takes) alike in both worlds, so a seed that cannot match in virtual time hardly can live.
-Owns the choice alone; plays come from outside. Only what is judged is looked at.
+A live play takes as long as the recording did. A seed draws what the machine does not decide (how
+long JVMs boot and stop, message latencies) alike in both worlds, so a seed that cannot match in
+virtual time is unlikely to match live. Owns only the selection; plays come from outside. Only
+judged facts are used.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from emulator.conformance.compare import Examined
 from emulator.conformance.criteria import DELAYS, Part
 
 PRESELECTED_MAX = 60
-"""Simulated plays before the first live one, at most."""
+"""The maximum number of simulated plays before the first live one."""
 
 AT_ONCE = 10
-"""After so many it is asked whether they are enough."""
+"""After how many plays to check whether they are enough."""
 
 DelayGaps = Callable[[Examined], Iterable[str]]
 
 
 def are_enough(preselected: Mapping[int, Examined], count: int, delay_gaps: DelayGaps) -> bool:
-    """There are enough plays, and one of them would match alone."""
+    """Whether there are enough plays, and one of them would match alone."""
     return len(preselected) >= count and any(
         not run.lacking and not any(True for _ in delay_gaps(run)) for run in preselected.values()
     )
@@ -34,9 +35,9 @@ def nearest_first(
     count: int,
     delay_gaps: DelayGaps = lambda run: (),
 ) -> list[int]:
-    """`count` seeds: the nearest one, then each time the one that has most of what all before it
-    differ in (a recording is matched by several runs together). `delay_gaps` names the delays
-    that keep a run from matching alone.
+    """`count` seeds: the nearest one, then each time the one that matches most of the parts that
+    all earlier ones lack (a recording is matched by several runs together). `delay_gaps` names the
+    delays that keep a run from matching alone.
     """
     left = {
         seed: run.lacking | {(DELAYS, name) for name in delay_gaps(run)}

@@ -1,13 +1,13 @@
 """Several guided searches, parallel and in sequence, until their runs form a match or time is up.
 
-Each finds a run that agrees in state history, controllers and control requests; a match is a set of
-such runs in which each other part is equal in one. A search receives the missing parts at its
-start, and searches for them from an agreeing run of its own.
+Each search finds a run that agrees in state history, controllers and control requests. A match is a
+set of such runs in which each other part is equal in at least one. A search receives the missing
+parts at its start, and searches for them from its own agreeing run.
 
-How long a search takes varies tenfold with its seed, so each gets a number of draws and then gives
-way to the next: mostly few, now and then more (Luby's sequence, which is never much worse than
-the best fixed number). Owns the budget, the processes (none is left), and the count of draws. This
-module must not know how a search goes about it.
+The duration of a search varies tenfold with its seed, so each has a limited number of draws:
+usually few, occasionally more (Luby's sequence, which is never much worse than the best fixed
+limit). Owns the budget, the processes (none is left), and the count of draws. This module must not
+know how a search works.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ from emulator.search.guided.search import AgreeingRun, Goal, Search, SearchResul
 from emulator.worlds.gc_tuning import rare_collections
 
 DRAWS_PER_SEARCH = 120
-"""Of a short search; longer ones get 2, 4, 8 ... times as many."""
+"""The limit of a short search; longer ones get 2, 4, 8 ... times as many."""
 _PROGRESS_EVERY_S = 0.2
 _DRAW = struct.Struct("<HB")
-"""Which group, and whether the candidate got through; written at once, so never torn."""
+"""The group, and whether the candidate got through; written atomically."""
 
 
 @dataclass
 class Progress:
-    """Where the searches are. Draws are counted by group, over all its searches."""
+    """The progress of all searches. Draws are counted by group."""
 
     groups: list[SegmentGroup]
     seconds: float = 0.0
     searches: int = 0
     draws: Counter[int] = field(default_factory=Counter)
     furthest: int = 0
-    """How many groups a run got through."""
+    """The number of groups that the best run got through."""
     agreeing: int = 0
-    """How many runs were found."""
+    """The number of agreeing runs."""
     missing: int = 0
-    """How many parts are equal in none of them."""
+    """The number of parts that are equal in none of them."""
 
     @property
     def total(self) -> int:
@@ -61,7 +61,7 @@ class Progress:
 
     @property
     def segment(self) -> int:
-        """The last one that a run got through."""
+        """The last segment that a run got through."""
         return self.groups[self.furthest - 1].segments[-1] if self.furthest else 0
 
     @property
@@ -90,7 +90,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Budget:
-    """When to stop. `searches` 0: only when time is up."""
+    """The limits. `searches` 0: only the time limit."""
 
     seconds: float
     jobs: int
@@ -105,13 +105,13 @@ def luby(n: int) -> int:
 
 
 def missing_in(verdict: Verdict) -> list[Part]:
-    """Of runs that agree, the parts in which none is equal, and the delays that none spans."""
+    """The parts in which no agreeing run is equal, and the delays that no run spans."""
     parts = [(difference.point, difference.key) for difference in verdict.differences]
     return [*parts, *((DELAYS, timing.what) for timing in verdict.timings if not timing.inside)]
 
 
 def needed(reference: Reference, agreeing: Sequence[AgreeingRun]) -> list[AgreeingRun]:
-    """Leave out redundant runs, those that differ most first."""
+    """Remove redundant runs, starting with those that differ most."""
     runs = list(agreeing)
     lacking = len(missing_in(_verdict(reference, runs))) if runs else 0
     for run in sorted(agreeing, key=lambda one: len(one.examined.lacking), reverse=True):
@@ -126,7 +126,7 @@ def _verdict(reference: Reference, agreeing: Sequence[AgreeingRun]) -> Verdict:
 
 
 class Restarts:
-    """The searches of one goal."""
+    """All searches of one goal."""
 
     def __init__(
         self,
@@ -135,7 +135,7 @@ class Restarts:
         on_progress: OnProgress,
         spans_delays: Callable[[Sequence[AgreeingRun]], bool] = lambda _: False,
     ) -> None:
-        """`spans_delays`: asked of runs that lack nothing but delays, which reruns may have."""
+        """`spans_delays` is called for runs that lack only delays, which reruns may span."""
         self._goal, self._budget, self._on_progress = goal, budget, on_progress
         self._spans_delays = spans_delays
         self._pool = Pool[SearchResult](budget.jobs)
@@ -147,7 +147,7 @@ class Restarts:
         self.progress = Progress(goal.groups)
 
     def run(self) -> Result:
-        # Searches are children; each candidate that they try they tell through this pipe.
+        # Searches are child processes, which report each candidate through this pipe.
         self._draws, self._writes = os.pipe()
         os.set_blocking(self._draws, False)
         try:
@@ -161,7 +161,7 @@ class Restarts:
         return Result(matched, agreeing, self._nearest, self.progress)
 
     def _search_until_matched(self) -> bool:
-        """False: the time or the number of searches is spent."""
+        """False: the time or the number of searches is used up."""
         budget, progress = self._budget, self.progress
         until_s = self._began_s + budget.seconds
         while (left_s := until_s - time.monotonic()) > 0:
@@ -178,7 +178,7 @@ class Restarts:
         return False
 
     def _completes_match(self, ended: SearchResult) -> bool:
-        """Whether the agreeing runs so far, these included, form a match."""
+        """Whether all agreeing runs so far, including these, form a match."""
         if not ended.agreeing:
             if ended.score > (self._nearest.score if self._nearest else NOWHERE):
                 self._nearest = ended
@@ -192,7 +192,7 @@ class Restarts:
         return verdict.matched
 
     def _search(self, number: int) -> SearchResult:
-        """In the child. The number of the search is its seed."""
+        """Run in the child. The number of the search is its seed."""
 
         def on_draw(group: int, through: bool) -> None:  # noqa: FBT001
             os.write(self._writes, _DRAW.pack(group, through))
@@ -203,7 +203,7 @@ class Restarts:
             return Search(self._goal, number, limit, on_draw, missing).run()
 
     def _count(self) -> None:
-        """Read which candidates were tried since, and report five times a second."""
+        """Read the candidates tried since, and report five times a second."""
         try:
             while data := os.read(self._draws, _DRAW.size * 1024):
                 for group, through in _DRAW.iter_unpack(data):

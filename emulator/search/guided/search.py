@@ -1,12 +1,12 @@
-"""One guided search: seeds for each group under which a run agrees with the recording in what the
-cluster agreed on (state history, controllers, control requests), and perhaps in one more part.
+"""One guided search: seeds for each group with which a run agrees with the recording in state
+history, controllers and control requests, and optionally in one more part.
 
-A run that has come to the end of a group is a process; each candidate of the next group is played
-in a fork of it, and goes on from there by forking again: a chain of processes, one per group. A
-contradiction ends the last of them; a jump back ends several. What was good in a group is kept and
-tried first when the search comes by again. Owns the way through the tree of candidates; the policy
-is in `candidates`, the judging in `guided_run`. All depends on the seed: the same search tries the
-same candidates.
+A run at the end of a group is a process. Each candidate of the next group is played in a fork of
+it, which forks again to continue: a chain of processes, one per group. A contradiction ends the
+last of them; a jump back ends several. The best candidate of a group is kept, and tried first when
+the search returns to the group. Owns the traversal of the tree of candidates; the policy is in
+`candidates`, the judgement in `guided_run`. The seed determines everything: the same search tries
+the same candidates.
 """
 
 from __future__ import annotations
@@ -36,10 +36,11 @@ from emulator.search.guided.phases import Phases, fitted, phases_of
 from emulator.search.guided.prefix import Disagreement
 
 FREE_EVERY = 4
-"""Every so many searches one trusts no fit of phases (what stands alone may be late by chance)."""
+"""One search in this many ignores the fitted phases, because isolated events may be late by
+chance."""
 
 GROUPS_AT_LENGTH = 6
-"""A long search may spend all its draws on so many groups."""
+"""A long search may spend all its draws on this many groups."""
 
 OnCandidate: TypeAlias = Callable[[int, bool], object]
 """Called with each candidate: its group, and whether it got through."""
@@ -47,7 +48,7 @@ OnCandidate: TypeAlias = Callable[[int, bool], object]
 
 @dataclass(frozen=True)
 class Goal:
-    """What a search looks for; read once, the same for all searches."""
+    """The goal of a search; prepared once for all searches."""
 
     script: Script
     reference: Reference
@@ -63,7 +64,7 @@ def goal_of(script: Script, reference: Reference) -> Goal:
 
 @dataclass(frozen=True)
 class AgreeingRun:
-    """A run that agrees in state history, controllers and control requests, by its choices."""
+    """The choices of a run that agrees in state history, controllers and control requests."""
 
     seed: int
     choices: dict[Choice, int]
@@ -72,7 +73,7 @@ class AgreeingRun:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The result of a search: its agreeing runs, and the furthest score with its choices."""
+    """The agreeing runs of a search, and the furthest score with its choices."""
 
     agreeing: tuple[AgreeingRun, ...]
     seed: int
@@ -82,7 +83,7 @@ class SearchResult:
 
 @dataclass(frozen=True)
 class _Stopped:
-    """A candidate that did not get to the end of its group."""
+    """A candidate that failed before the end of its group."""
 
     score: Score
     wrong: Hashable
@@ -92,7 +93,7 @@ class _Stopped:
 
 @dataclass(frozen=True)
 class _Back:
-    """A group is exhausted: go back to an earlier one. `to` -1: give the search up."""
+    """A group is exhausted: return to group `to`. -1: end the search."""
 
     to: int
     score: Score
@@ -105,19 +106,19 @@ _Outcome: TypeAlias = _Stopped | _Back
 
 @dataclass
 class Memory:
-    """What a search knows, whichever of its processes goes on."""
+    """The state of a search, shared by its processes."""
 
     spent: int = 0
     best: dict[int, Candidate] = field(default_factory=dict)
-    """By group, the candidate that was best when it was last tried."""
+    """For each group, the best candidate when it was last tried."""
     streams: dict[int, list[Choice]] = field(default_factory=dict)
-    """By group, the streams of the last candidate that got through."""
+    """For each group, the streams of the last candidate that got through."""
     records: dict[int, Score] = field(default_factory=dict)
-    """By group, how far runs record_progress that had a candidate there."""
+    """For each group, the furthest score of runs with a candidate there."""
     failures: dict[int, int] = field(default_factory=dict)
-    """By group, how often it was left since runs last record_progress further from there."""
+    """For each group, how often the search left it since the last progress beyond it."""
     furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
-    """How far a run record_progress at all, and under which choices."""
+    """The furthest score of any run, and its choices."""
     agreeing: list[AgreeingRun] = field(default_factory=list)
     target: Part | None = None
     """A further part that the next run must match."""
@@ -129,8 +130,8 @@ class Memory:
 
 @dataclass
 class Search:
-    """One search from the boot on, with a number of draws to spend. After a run that agrees it
-    wants one of the parts that are still missing, and goes back to where that went wrong."""
+    """One search from the boot on, with a limited number of draws. After an agreeing run it targets
+    one of the missing parts, and goes back to where that differed."""
 
     goal: Goal
     seed: int
@@ -144,7 +145,7 @@ class Search:
         goal = self.goal
         guided_run = GuidedRun(goal.script, goal.real, goal.groups, self.seed)
         missing = sorted(self.missing or ())
-        # Where delays are all that is missing, every second search wants one from the start.
+        # If only delays are missing, every second search targets one from the start.
         if missing and missing[-1][0] == DELAYS and not self.seed % 2:
             self.memory.target = missing[self._stream().below(len(missing))]
         self._explore(guided_run)
@@ -152,7 +153,7 @@ class Search:
         return SearchResult(tuple(self.memory.agreeing), self.seed, score, choices)
 
     def _explore(self, guided_run: GuidedRun) -> _Back:
-        """From a run at the end of a group: find candidates for the rest."""
+        """From a run at the end of a group, find candidates for the rest."""
         if guided_run.over:
             return self._judge_whole(guided_run)
         memory, group, number, party = self.memory, guided_run.group, guided_run.played, ""
@@ -176,7 +177,7 @@ class Search:
                     self.memory.record_progress(score, {**guided_run.choices, **candidate})
                     tried.learn(candidate, score, wrong, party, streams)
                 case _Back(to, score, party, memory):
-                    # The child's memory has all that was tried below it.
+                    # The child's memory includes everything that its own children tried.
                     self.memory = memory
                     if to < number:
                         return outcome
@@ -190,7 +191,7 @@ class Search:
         return self._back(self._blamed(number), tried.best_score, party)
 
     def _blamed(self, number: int) -> int:
-        """Which group to go back to; counts the failure of this one."""
+        """Which group to return to; counts the failure of this one."""
         failures = self.memory.failures.get(number, 0)
         self.memory.failures[number] = failures + 1
         stream = self._stream()
@@ -203,18 +204,19 @@ class Search:
         return stopped if stopped is not None and stream.below(2) else None
 
     def _stream(self) -> Stream:
-        """The same draws whatever process goes on: all depends on the seed and what was spent."""
+        """The same draws in whatever process continues: they depend only on the seed and the draws
+        spent."""
         return Stream(mix(self.seed ^ mix(self.memory.spent)))
 
     def _draw(self, guided_run: GuidedRun, candidate: Candidate) -> _Outcome:
-        """In a child: play one group, and all that follows."""
+        """Play one group and all that follows, in a child."""
         number = guided_run.played
         guided_run.want(self.memory.target)
         contradiction = guided_run.play_next_group(candidate)
         self.on_draw(number, contradiction is None)
         if contradiction is not None:
             wrong = contradiction.wrong
-            # Delays differ in every candidate: all of them go wrong in one way.
+            # Delays differ in every candidate, so all of them count as failing alike.
             sides = () if wrong.point == DELAYS else (wrong.real, wrong.run)
             return _Stopped(
                 (number, contradiction.score),
@@ -227,7 +229,7 @@ class Search:
         return self._explore(guided_run)
 
     def _judge_whole(self, guided_run: GuidedRun) -> _Back:
-        """The end: the whole run is judged once more, in everything."""
+        """Judge the complete run once more, in all parts."""
         number, examined = guided_run.played, self.goal.reference.examine(guided_run.whole())
         score = (number, 0)
         if not examined.agrees:
@@ -238,8 +240,8 @@ class Search:
         if not missing:
             return self._back(-1, score, "")
         self.memory.target = missing[self._stream().below(len(missing))]
-        # What shows in a group was decided there, in the group before, or when its brokers were
-        # last stopped.
+        # A difference was caused in its own group, in the previous one, or when the group's brokers
+        # were last stopped.
         shown, stream = guided_run.group_of(self.memory.target), self._stream()
         stopped = self._stopped_or_none(shown, stream)
         to = max(0, shown - stream.below(2)) if stopped is None else stopped
@@ -256,8 +258,8 @@ def still_missing(before: Collection[Part] | None, agreeing: Sequence[AgreeingRu
 
 
 def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
-    """The group after which an action last hit one of this group's target brokers: the broker's
-    state then decides what it does first when it resumes.
+    """The group after which an action last affected one of this group's target brokers: the
+    broker's state there determines what it does first when it resumes.
     """
     if number >= len(groups):
         return None
@@ -269,7 +271,7 @@ def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
 
 
 def broker_named(wrong: Disagreement) -> int:
-    """The broker that leads the partition, or caused the entry, in a disagreement."""
+    """The broker of a disagreement: the partition's leader, or the broker that caused the entry."""
     for entry in (wrong.real, wrong.run):
         if text := getattr(entry, "said", None):
             broker = int(json.loads(text).get("leader", 0))

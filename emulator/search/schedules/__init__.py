@@ -1,1 +1,1 @@
-"""Schedules: where several things could happen next, one is chosen."""
+"""Searches over schedules: wherever several things could happen next, one is chosen."""

@@ -1,6 +1,7 @@
-"""Races that a search should exercise at least once, read from the trace. A search without findings
-says something only about the races that it exercised. Owns the list, each with a sentence; knows no
-world and no search.
+"""Races that a search should exercise at least once, detected in the trace.
+
+A search without findings covers only the races that it exercised. Owns the list, each with a
+sentence; knows no world and no search.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ NOTIFICATION_EVENT = "IsrChangeNotification"
 
 
 def any_of(*kinds: type[AnyEvent], sentence: str) -> Goal:
-    """An event of one of these kinds happened."""
+    """An event of one of these kinds occurred."""
 
     def happened(trace: Trace) -> bool:
         return any(isinstance(event, kinds) for event in trace)
@@ -125,11 +126,11 @@ COVERAGE_GOALS: Mapping[str, Goal] = {
 
 
 def seen_in(trace: Trace) -> frozenset[str]:
-    """Which of them happened."""
+    """The goals that were reached."""
     return frozenset(name for name, happened in COVERAGE_GOALS.items() if happened(trace))
 
 
 def never(seen: Iterable[str]) -> tuple[str, ...]:
-    """Which did not, in the order of the list."""
+    """The goals that were not reached, in the order of the list."""
     known = set(seen)
     return tuple(name for name in COVERAGE_GOALS if name not in known)

@@ -1,9 +1,9 @@
-"""A digest of the whole cluster's state, by which a search recognizes states.
+"""A digest of the whole cluster's state, by which a search recognises states.
 
-Owns what counts: what ZooKeeper has, what every broker holds (roles, ISR, logs, what it knows of
-followers, metadata, the controller's cache), where every thread stands (its chain of awaits), what
-is on its way, in its order, and what of it was passed over. Times are not kept: two states that
-differ only in when something is due, and not in the order, count as one.
+Owns what is included: ZooKeeper's content, each broker's state (roles, ISR, logs, knowledge of
+followers, metadata, the controller's cache), each thread's position (its chain of awaits), the
+messages in flight in order, and which of these were deferred. Times are left out: states that
+differ only in when something is due, but not in the order, are equal.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from emulator.worlds.simulated import SimulatedWorld
 
 
 def state_of(world: SimulatedWorld, late: tuple[str, ...] = ()) -> str:
-    """The digest of what is there now, and of what is late of it."""
+    """The digest of the current state; `late`: the labels of deferred items."""
     digest = hashlib.blake2b(digest_size=12)
     for piece in (*_pieces(world), *late):
         digest.update(repr(piece).encode())
@@ -69,7 +69,7 @@ def _pieces_of(broker: Broker) -> Iterator[object]:
 
 
 def await_chain(task: Task) -> Iterator[tuple[str, int]]:
-    """Where a thread stands: each frame that waits for the next."""
+    """A thread's position: each frame that waits for the next."""
     waiting: object = task.coro
     while isinstance(waiting, CoroutineType) and waiting.cr_frame is not None:
         yield waiting.cr_frame.f_code.co_qualname, waiting.cr_frame.f_lasti

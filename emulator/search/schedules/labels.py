@@ -1,9 +1,9 @@
-"""What can happen next, in words: which thread, or what is called back on whose behalf.
+"""Labels of the things that can happen next: the thread, or the callback and its owner.
 
-Owns how a choice's label is put together, by which a schedule can be read, and found again in a run
-that is a little different. Its parts are declared with the callback (`zk.wire.labelled`, and the
-`on_behalf_of` of the object whose method it is), so that they stay when a method is renamed. They
-come out the same in every process: no addresses, no numbers of ours.
+Owns how a choice's label is composed. Labels make a schedule readable, and identify a choice in a
+slightly different run. Their parts are declared with the callback (`zk.wire.labelled`, and the
+`on_behalf_of` of the method's object), so that renaming a method does not change them. They are the
+same in every process: without addresses or internal numbers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def label_of(item: Runnable) -> str:
     while isinstance(call, partial):
         for argument in call.args:
             if isinstance(argument, msgspec.Struct | BaseException):
-                words.append(type(argument).__name__)  # A message, an exception: its kind.
+                words.append(type(argument).__name__)  # a message or an exception: its type
             elif isinstance(argument, str):
                 words.append(argument)
         call = call.func

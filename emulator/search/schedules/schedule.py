@@ -1,8 +1,8 @@
-"""A schedule as a file: the choices of a run wherever more than one thing could happen next.
+"""A schedule as a file: the choices of a run wherever several things could happen next.
 
-Owns the format (YAML; JSON is YAML) and what is said of a file that is none. It holds all that a
-run depends on: the scenario as it was read, version and guards, the seed, from when to when it was
-chosen, the choices that differ from what happens by itself, and the faults. It plays nothing.
+Owns the format (YAML, of which JSON is a subset) and its error messages. The file has everything
+that a run depends on: the scenario's text, version and guards, the seed, the interval in which
+choices are made, the choices that differ from the default order, and the faults. Plays nothing.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from emulator.scenario.written import flow
 FORMAT = 2
 SUFFIXES = (".yaml", ".yml", ".json")
 _YAML_SWITCH = {True: "on", False: "off"}
-"""A YAML reader makes booleans of on and off."""
+"""A YAML reader turns on and off into booleans."""
 
 
 class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """At the `step`-th point where more than one thing could happen, the first `take` of `of` were
-    passed over, and are late from then on; with 0 it goes as it would by itself, and nothing is
-    written. In words: `what` was next, and `over` what was not late before."""
+    """At the `step`-th point with several options, the first `take` of `of` options were passed
+    over, and are late from then on; 0 is the default and is not written. As labels: `what` was
+    next, and `over` are those that became late."""
 
     step: int
     take: int
@@ -39,8 +39,8 @@ class Choice(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
 
 
 class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Before the `step`-th choice this was done, written as it is typed (`pause 3`); it is undone
-    after `lasts`."""
+    """A fault applied before the `step`-th choice, as words (`pause 3`); it is undone after
+    `lasts`."""
 
     step: int
     do: str
@@ -48,22 +48,22 @@ class Injection(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class Candidate(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """What a search tries: all that differs from what happens by itself."""
+    """What a search tries: all differences from the default order."""
 
     choices: tuple[Choice, ...] = ()
     faults: tuple[Injection, ...] = ()
 
     @property
     def length(self) -> int:
-        """What somebody has to read: faults and choices."""
+        """The number of faults and choices, a measure of readability."""
         return len(self.faults) + len(self.choices)
 
 
 class Schedule(Candidate, frozen=True, kw_only=True):
-    """`begins`, `ends`: of what is chosen and of the run, since the cluster is up. `window`: how
-    much later than it would something may happen. `steps`: at so many points it is chosen.
-    `liveness`: what must have come about at the end is asked too. `events` and `trace`: how many
-    happened, and their digest."""
+    """`begins`, `ends`: when choosing begins and when the run ends, since the cluster was up.
+    `window`: how much later than due an item may happen. `steps`: the number of choices.
+    `liveness`: judge liveness at the end, too. `events` and `trace`: the number of events and their
+    digest."""
 
     schedule: int = 0
     name: str
@@ -82,8 +82,8 @@ class Schedule(Candidate, frozen=True, kw_only=True):
     scenario: dict[str, object]
 
     def plain(self) -> dict[str, object]:
-        """As a file has it: of the violation the invariant, the sentence and the hazard. Numbers of
-        events would not outlive the next change of the trace."""
+        """The content of the file: of the violation only the invariant, the sentence and the
+        hazard, because event numbers would change with the next version of the trace."""
         plain: dict[str, object] = msgspec.to_builtins(self)
         if self.violation is not None:
             broken = self.violation
@@ -92,7 +92,7 @@ class Schedule(Candidate, frozen=True, kw_only=True):
         return plain
 
     def loaded(self) -> LoadedScenario:
-        """The scenario, ready to be played. Raises UserError."""
+        """The scenario. Raises UserError."""
         chosen = VersionOptions(self.profile, as_switches(self.guards), self.propagation)
         return loads(yaml.safe_dump(self.scenario, sort_keys=False), self.name, chosen=chosen)
 
@@ -107,7 +107,7 @@ def schedule_of(
     ends: str = "",
     liveness: bool = False,
 ) -> Schedule:
-    """A schedule of this scenario in which nothing is chosen yet."""
+    """A schedule of this scenario without choices."""
     return Schedule(
         schedule=FORMAT,
         name=scenario.name,
@@ -133,11 +133,11 @@ def microseconds(schedule: Schedule, key: str) -> int:
 
 
 def written(schedule: Schedule) -> str:
-    """The file's text."""
+    """The text of the file."""
     plain = schedule.plain()
     plain.pop("faults", None)
     plain.pop("choices", None)
-    # Last what came of it, and the scenario, which is long.
+    # The outcome comes last, before the scenario, which is long.
     keys = ("violation", "events", "trace", "scenario")
     last = {key: plain.pop(key) for key in keys if key in plain}
     lines = [
@@ -158,7 +158,7 @@ def read_schedule(file: Path) -> Schedule:
     try:
         check_structure(str(file), text)
         document: object = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError) as error:  # a date without a day is the latter
+    except (yaml.YAMLError, ValueError) as error:  # e.g. a date without a day
         raise UserError(f"{file}: not valid YAML: {' '.join(str(error).split())}") from None
     if not isinstance(document, dict) or "schedule" not in document:
         raise UserError(f"{file}: not a schedule: no key `schedule` (isr explore writes one)")
@@ -167,11 +167,11 @@ def read_schedule(file: Path) -> Schedule:
         document["guards"] = {name: _YAML_SWITCH.get(on, on) for name, on in guards}
     try:
         schedule = msgspec.convert(document, type=Schedule)
-    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # half a surrogate is the latter
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: half a surrogate
         raise UserError(f"{file}: {error}") from None
     if schedule.schedule != FORMAT:
         raise UserError(f"{file}: schedule: format {schedule.schedule}, this is {FORMAT}")
-    # Timeouts were written as the `lambda` that they were before labels were declared.
+    # Before labels were declared, timeouts were written as `lambda`.
     choices = tuple(
         msgspec.structs.replace(
             one,
@@ -184,7 +184,7 @@ def read_schedule(file: Path) -> Schedule:
 
 
 def _block(key: str, value: object) -> str:
-    """One key; what has nothing nested in it is in one line."""
+    """One key; a value without nested values is on one line."""
     text: str = yaml.safe_dump(
         {key: value},
         sort_keys=False,

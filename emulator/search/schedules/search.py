@@ -1,8 +1,8 @@
-"""Schedule after schedule from one warm start, each in a copy of it.
+"""Plays one schedule after another from one warm start, each in a copy of it.
 
-Owns which schedules are tried: so many drawn ones, or all of a small scope, breadth first by how
-much differs from what happens by itself. A state that was visited before (by an equal or shorter
-schedule, with as many faults left and as many steps) is not expanded again. Prints nothing.
+Owns which schedules are tried: a number of random ones, or all of a small scope, breadth first by
+the number of differences from the default order. A state that was visited before (with an equal or
+shorter schedule, and as many faults and steps left) is not expanded again. Prints nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ BATCH = 32
 
 
 class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be searched. `menu`: the faults that there may be, `faults_max` of them in one
-    schedule. `then_us`: how long a schedule goes on behind its last step."""
+    """The scope of a search. `menu`: the possible faults, at most `faults_max` of them in one
+    schedule. `then_us`: how long a schedule continues after its last step."""
 
     strategy: Strategy = "random"
     schedules: int = 200
@@ -43,7 +43,7 @@ class SearchOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass
 class ExploreTally:
-    """What was seen so far. `complete`: nothing of the scope is left; None where chance decides."""
+    """The counts so far. `complete`: nothing of the scope is left; None for a random search."""
 
     began_s: float = field(default_factory=time.monotonic)
     schedules: int = 0
@@ -71,7 +71,7 @@ class ExploreTally:
 def search(
     warm: WarmCluster, options: SearchOptions, progress: ExploreTally
 ) -> Iterator[ScheduleResult]:
-    """Each schedule that was tried, as it comes; `progress` counts it already."""
+    """The result of each schedule; `progress` already includes it."""
     is_exhaustive = options.strategy == "exhaustive"
     results = everything(warm, options, progress) if is_exhaustive else _drawn(warm, options)
     for played in results:
@@ -84,7 +84,7 @@ def search(
 
 
 def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult]:
-    """At random. Without faults the first is what happens by itself."""
+    """Random schedules. Without faults, the first one is the default order."""
     schedule = warm.schedule
     kind = PriorityOrder if options.strategy == "pct" else RandomOrder
 
@@ -103,10 +103,10 @@ def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult
 
 
 Node = tuple[Candidate, int]
-"""A candidate, and the step from which on it may differ in more: behind its last choice."""
+"""A candidate, and the first step at which it may be extended: after its last choice."""
 
 IsWorthTrying = Callable[[tuple[str, ...]], bool]
-"""Whether to pass these over, in words."""
+"""Whether to try passing over items with these labels."""
 
 NOTHING_CHOSEN = Candidate()
 
@@ -118,8 +118,8 @@ def everything(
     first: Candidate = NOTHING_CHOSEN,
     worth: IsWorthTrying | None = None,
 ) -> Iterator[ScheduleResult]:
-    """Breadth first by length, from `first` on: all that differ in n places before any that differs
-    in n + 1."""
+    """Search breadth first by length from `first` on: all schedules with n differences before any
+    with n + 1."""
     pool = WarmPool(warm)
     visited: dict[tuple[str, int], int] = {}
     level: list[Node] = [(first, 0)]
@@ -135,7 +135,7 @@ def everything(
             batch = level[start : start + BATCH][:left]
             left -= min(BATCH, len(level) - start)
             results = dict(pool.play(batch, play, options.jobs))
-            # In the order of the candidates, not as they come: each decides what `visited` has.
+            # In the order of the candidates, not of completion: each one changes `visited`.
             for place, node in enumerate(batch):
                 following += _one_longer(node, results[place], options, visited, worth)
                 yield results[place]
@@ -152,14 +152,14 @@ def _one_longer(
     visited: dict[tuple[str, int], int],
     worth: IsWorthTrying | None,
 ) -> Iterator[Node]:
-    """Every way to differ in one more place, behind the last one. `visited`: by state and number of
-    faults, the earliest step at which a search was there."""
+    """Every extension by one difference after the last one. `visited`: for each state and number of
+    faults, the earliest step at which the search was there."""
     candidate, since = node
     choices, faults = candidate.choices, candidate.faults
     for step in range(since, len(played.offered)):
         key = played.states[step], len(faults)
         if visited.get(key, step + 1) <= step:
-            return  # Who came here as early has as many steps left: all that follows was tried.
+            return  # the earlier visit had as many steps left and tried everything that follows
         visited[key] = step
         for take in range(1, played.offered[step]):
             if worth is None or worth(played.options[step][:take]):
@@ -174,20 +174,20 @@ def _one_longer(
 
 
 def as_schedule(warm: WarmCluster, played: ScheduleResult) -> Schedule:
-    """The schedule of one play, with what comes of it when it is played to its end."""
+    """The schedule of one play with its outcome."""
     bare = msgspec.structs.replace(warm.schedule, violation=None)
     return with_outcome(bare, in_child(lambda: warm.play_written(played, digest=True)))
 
 
 def broken_of(schedule: Schedule, played: ScheduleResult) -> Broken | None:
-    """What a schedule is about among all that broke: what it says, else the first."""
+    """The violation that a schedule is about: the one in the file, or the first."""
     invariant = schedule.violation and schedule.violation.invariant
     same = (one for one in played.broken if one.invariant == invariant)
     return next(same, played.broken[0] if played.broken else None)
 
 
 def with_outcome(schedule: Schedule, played: ScheduleResult) -> Schedule:
-    """It says what it leads to; where nothing is chosen or late any more its steps end."""
+    """The schedule with its outcome; its steps end when nothing is chosen or late any more."""
     broken = broken_of(schedule, played)
     return msgspec.structs.replace(
         schedule,

@@ -1,9 +1,8 @@
 """Reduces a failing schedule to a minimal one: faults first, then choices, then load.
 
-Owns what is left out in which order, and what counts as failing in the same way (the same
-invariant).
-Where several choices are left it is searched, breadth first, whether fewer do that make the same
-things late. What is left is played once more, so that the schedule is exact. Prints nothing.
+Owns the order of removals, and what counts as failing in the same way (the same invariant). If
+several choices are left, a breadth-first search looks for fewer choices that make the same things
+late. The result is played once more, so that the schedule is exact. Prints nothing.
 """
 
 from __future__ import annotations
@@ -29,12 +28,13 @@ ATTEMPTS_MAX = 400
 SEARCHED_MAX = 400
 LOAD = ("workload",)
 MARGIN_US = 500_000
-"""How long what broke is played on: a smaller schedule may break a little later."""
+"""How long to continue after the original moment of failure: a smaller schedule may fail a little
+later."""
 OnAttempt = Callable[[int, Schedule], None]
 
 
 class Shrinking:
-    """One schedule on its way down. What broke while it ran is not played on for long."""
+    """One schedule being reduced. Violations during the run shorten the play."""
 
     def __init__(self, schedule: Schedule, on_attempt: OnAttempt | None = None) -> None:
         self.attempts = 0
@@ -48,20 +48,20 @@ class Shrinking:
         self.schedule = with_outcome(schedule, played)
         broken_us = played.broken_us[played.broken.index(broken)]
         ends_us = broken_us + MARGIN_US
-        # What was lacking at the end (-1) can only be seen there.
+        # Missing liveness (-1) is visible only at the end.
         if broken_us >= 0 and ends_us < self._warm_cluster.ends_us:
             shorter = msgspec.structs.replace(self.schedule, ends=f"{ends_us // 1000}ms")
             self._warm_cluster = WarmCluster(shorter)
             self.schedule = with_outcome(shorter, self._play(shorter, exactly=True))
 
     def smallest(self) -> Schedule:
-        """The least that still fails in the same way."""
+        """The smallest schedule that fails in the same way."""
         minimize(self.schedule.faults, lambda some: self._try_with(faults=tuple(some)))
         self._minimize_section("faults")
         self._minimize_choices()
         for section in LOAD:
             self._minimize_section(section)
-        self._minimize_choices()  # With less load fewer may do.
+        self._minimize_choices()  # less load may need fewer choices
         self._search_fewer_choices()
         return self.schedule
 
@@ -74,7 +74,8 @@ class Shrinking:
         )
 
     def _search_fewer_choices(self) -> None:
-        """Fewer choices than are left when none can be missed: one may stand for several."""
+        """Look for fewer choices even if none can be removed alone: one choice may replace
+        several."""
         if len(self.schedule.choices) < 2:
             return
         schedule, warm = self.schedule, self._warm_cluster_of(self.schedule)
@@ -91,7 +92,7 @@ class Shrinking:
                 return
 
     def _try_with(self, **parts: object) -> bool:
-        """Whether it fails in the same way with these parts; then it is the one to go on with."""
+        """Whether it fails in the same way with these parts; then it becomes the current one."""
         if self.attempts >= ATTEMPTS_MAX:
             return False
         self._count_attempt()
@@ -114,12 +115,12 @@ class Shrinking:
             self._on_attempt(self.attempts, self.schedule)
 
     def _play(self, schedule: Schedule, *, exactly: bool) -> ScheduleResult:
-        """In a process of its own: nothing of it is left."""
+        """Play in a separate process, so that nothing remains."""
         warm = self._warm_cluster_of(schedule)
         return in_child(lambda: warm.play_written(schedule, exactly=exactly, digest=True))
 
     def _warm_cluster_of(self, schedule: Schedule) -> WarmCluster:
-        """As long as the scenario is the same, all share one warm start."""
+        """Schedule of the same scenario share one warm start."""
         if schedule.scenario != self._warm_cluster.schedule.scenario:
             self._warm_cluster = WarmCluster(schedule)
         return self._warm_cluster

@@ -1,11 +1,11 @@
-"""Strategies that choose the next step: a written schedule, chance, priorities.
+"""Strategies that choose the next step: a written schedule, random choice, priorities.
 
-A strategy is asked at each point where more than one thing can happen, and may do one of the faults
-that it has first. What is passed over is late from then on: it comes behind all that was not, until
-it happens (the kernel sees to it that this is soon). So one choice says that a message is slow, and
-not one for each thing that overtakes it. Owns the account of it: what was chosen otherwise than it
-would have come, what was done, how many options there were. What undoes a fault is no choice:
-healing is not bounded. It must not know what the options are.
+A strategy is called at each point with several options, and may first inject one of its faults.
+Items that it passes over are late from then on: they come after all others until they happen (the
+kernel limits the delay). So one choice makes a message slow; there is not one choice for each item
+that overtakes it. Owns the record: choices that differ from the default order, injected faults,
+numbers of options. Undoing a fault is no choice, and is not limited. Must not know what the options
+are.
 """
 
 from __future__ import annotations
@@ -23,28 +23,25 @@ OnStep = Callable[[Sequence[Runnable]], None]
 
 
 class DefaultOrder:
-    """Choose nothing: keep the default order for `depth` steps."""
+    """Makes no choice: keeps the default order for `depth` steps."""
 
     def __init__(self, depth: int, injections: Sequence[Injection] = ()) -> None:
         self.depth, self.step = depth, 0
         self.needed = 0
-        """So many steps: from then on all goes as it would by itself, and nothing is late."""
+        """The number of steps after which everything is in default order and nothing is late."""
         self.choices: list[Choice] = []
         self.injected: list[Injection] = []
         self.offered: list[int] = []
         self.do: Callable[[Injection], None] | None = None
-        """Injects a fault; set by the owner of the cluster."""
         self.on_step: OnStep | None = None
         self._left = sorted(injections, key=lambda injection: injection.step)
         self._late: list[Runnable] = []
 
     @property
     def over(self) -> bool:
-        """See `Strategy`."""
         return self.step >= self.depth
 
     def choose(self, options: Sequence[Runnable]) -> int:
-        """See `Strategy`."""
         if self._left and self._left[0].step <= self.step:
             injection = self._left.pop(0)
             self.injected.append(Injection(self.step, injection.do, injection.lasts))
@@ -70,22 +67,22 @@ class DefaultOrder:
 
     @property
     def late(self) -> tuple[str, ...]:
-        """What was passed over and waits, in words: the longest first."""
+        """The labels of deferred items, the oldest first."""
         return tuple(label_of(one) for one in self._late)
 
     def _in_order(self, options: Sequence[Runnable]) -> Sequence[Runnable]:
-        """As they would be next: what was passed over comes last."""
+        """The options in default order; deferred items come last."""
         self._late = [one for one in self._late if one in options]
         return [*(one for one in options if one not in self._late), *self._late]
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """Which of them: the first is what would be next."""
+        """The index of the chosen option; 0 is the default."""
         return 0
 
 
 class WrittenOrder(DefaultOrder):
-    """What a schedule says. `exactly`: it is an error where the run is not as it was; otherwise the
-    option of the same words is passed_over, if there is one."""
+    """The choices of a schedule. `exactly`: a run that differs is an error; otherwise the option
+    with the same label is passed over, if there is one."""
 
     def __init__(self, depth: int, candidate: Candidate, *, exactly: bool) -> None:
         super().__init__(depth, candidate.faults)
@@ -93,7 +90,6 @@ class WrittenOrder(DefaultOrder):
         self._exactly = exactly
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `DefaultOrder`."""
         choice = self._written.get(self.step)
         if choice is None:
             return 0
@@ -114,7 +110,7 @@ class WrittenOrder(DefaultOrder):
 
 
 class RandomOrder(DefaultOrder):
-    """Every option alike; some of the faults, at steps drawn beforehand."""
+    """Chooses uniformly; injects some of the faults at random steps."""
 
     def __init__(
         self, depth: int, stream: Stream, menu: Sequence[Injection], faults_max: int
@@ -123,14 +119,13 @@ class RandomOrder(DefaultOrder):
         self._stream = stream
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `DefaultOrder`."""
         return self._stream.below(len(options))
 
 
 class PriorityOrder(DefaultOrder):
-    """Probabilistic concurrency testing (Burckhardt et al. 2010): whatever runs has a drawn
-    priority, the highest goes first; at `depth_of_bug` - 1 drawn steps who would be next becomes
-    the last."""
+    """Probabilistic concurrency testing (Burckhardt et al. 2010): each actor has a random priority,
+    and the highest goes first. At `depth_of_bug` - 1 random steps the actor that would be next gets
+    the lowest priority."""
 
     def __init__(
         self,
@@ -147,7 +142,6 @@ class PriorityOrder(DefaultOrder):
         self._changes = {stream.below(depth) for _ in range(depth_of_bug - 1)}
 
     def pick(self, options: Sequence[Runnable]) -> int:
-        """See `DefaultOrder`."""
         threads = [(option.process.name, option.thread) for option in options]
         for thread in threads:
             if thread not in self._priorities:
@@ -159,7 +153,7 @@ class PriorityOrder(DefaultOrder):
         return self._highest(threads)
 
     def _highest(self, threads: Sequence[tuple[str, str]]) -> int:
-        """The first of the highest priority."""
+        """The index of the first option with the highest priority."""
         priorities = [self._priorities[thread] for thread in threads]
         return priorities.index(max(priorities))
 
@@ -167,7 +161,7 @@ class PriorityOrder(DefaultOrder):
 def drawn_injections(
     depth: int, stream: Stream, menu: Sequence[Injection], faults_max: int
 ) -> list[Injection]:
-    """Up to `faults_max` of the menu, each at some step."""
+    """Up to `faults_max` faults of the menu, at random steps."""
     if not menu:
         return []
     number = stream.between(1, faults_max) if faults_max else 0

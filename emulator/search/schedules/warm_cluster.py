@@ -1,8 +1,8 @@
-"""A cluster that is up and warm, and one schedule played on it.
+"""A warm cluster, and one schedule played on it.
 
-Owns how a schedule becomes a run: from boot as it comes to where the choosing begins, then by a
-strategy, then as it comes to the end, with all invariants listening. A warm cluster is played once;
-a search forks before. What two plays of one schedule differ in is nothing. It must not know why a
+Owns how a schedule becomes a run: the default order from boot to where choosing begins, then a
+strategy, then the default order to the end, with all invariants listening. A warm cluster is played
+once; a search forks before that. Two plays of one schedule are identical. Must not know why a
 schedule is played.
 """
 
@@ -35,10 +35,10 @@ FOREVER_US = 1 << 50
 
 
 class ScheduleResult(Candidate, frozen=True, kw_only=True):
-    """What came of a schedule. `offered`: how many options each step had; `needed`: so many steps
-    had to be chosen. `broken_us`: when each invariant broke, since the cluster was up (-1: it was
-    lacking at the end). Where they were asked for, `states` before each step and `options`: the
-    labels of those that it had."""
+    """The outcome of a schedule. `offered`: the number of options at each step. `needed`: the
+    number of steps that had to be chosen. `broken_us`: when each invariant was violated, since the
+    cluster was up (-1: liveness at the end). On request also `states`, the state before each step,
+    and `options`, the labels at each step."""
 
     offered: tuple[int, ...]
     needed: int
@@ -53,8 +53,8 @@ class ScheduleResult(Candidate, frozen=True, kw_only=True):
 
 
 class WarmCluster:
-    """One world, up to where a schedule begins; `warm_s`: what that took of processor time.
-    `on_violation` is called as soon as one is seen."""
+    """One world, played up to the beginning of a schedule; `warm_s`: the CPU time for this.
+    `on_violation` is called at once."""
 
     def __init__(
         self, schedule: Schedule, on_violation: Callable[[Violation], None] | None = None
@@ -81,12 +81,12 @@ class WarmCluster:
 
     @property
     def events(self) -> list[AnyEvent]:
-        """All that happened."""
+        """All events so far."""
         return self.session.events
 
     @property
     def up_us(self) -> int:
-        """When the cluster was up."""
+        """When the cluster was up, in trace time."""
         return self._run.up_us
 
     def close(self) -> None:
@@ -94,7 +94,7 @@ class WarmCluster:
         self.session.close()
 
     def play_as_written(self) -> ScheduleResult:
-        """What the schedule itself says."""
+        """Play the schedule itself."""
         return self.play_written(self.schedule, digest=True)
 
     def play_written(
@@ -106,7 +106,7 @@ class WarmCluster:
         states: bool = False,
         digest: bool = False,
     ) -> ScheduleResult:
-        """These choices and faults (`exactly`: see `WrittenOrder`)."""
+        """Play with these choices and faults (`exactly`: see `WrittenOrder`)."""
         order = WrittenOrder(self.schedule.steps, candidate, exactly=exactly)
         return self.play(order, then_us=then_us, states=states, digest=digest)
 
@@ -118,8 +118,8 @@ class WarmCluster:
         states: bool = False,
         digest: bool = False,
     ) -> ScheduleResult:
-        """From here to the end, or for so long after the last step. With `states`, each step's
-        state and options are noted."""
+        """Play from here to the end, or for some time after the last step. With `states`, each
+        step's state and options are recorded."""
         kernel, digests, labels = self.kernel, list[str](), list[tuple[str, ...]]()
         strategy.do = self._inject
 
@@ -135,7 +135,7 @@ class WarmCluster:
             kernel.halts = False
             self._play_until(min(self.ends_us, kernel.now - self.up_us + then_us))
         broken = self.session.listeners.broken(at_end=True)
-        # What is lacking at the end comes last, and has no moment.
+        # Missing liveness comes last, and has no moment.
         lacking = len(self.session.monitor.lacking())
         seen = broken[: len(broken) - lacking]
         broken_us = [self.events[max(one.facts)].t - self.up_us for one in seen]
@@ -155,18 +155,18 @@ class WarmCluster:
         )
 
     def _play_until(self, until_us: int) -> None:
-        """The scenario's own steps at their times."""
+        """Apply the scenario's own steps at their times."""
         run, kernel = self._run, self.kernel
         while not run.over and run.scenario.steps[run.segment].at_us <= until_us:
             run.run_to(run.scenario.steps[run.segment].at_us)
             if kernel.halts and kernel.strategy is None:
-                return  # The last step was before: the action is not due yet.
+                return  # the last step was earlier, so the action is not due yet
             run.next_action()
         run.run_to(until_us)
 
     def _inject(self, injection: Injection) -> None:
         action = read_typed(injection.do.split(), cluster_of(self.scenario))
-        self.kernel.cause = -1  # A fault has no cause among the events.
+        self.kernel.cause = -1  # a fault has no cause among the events
         self.world.cluster.apply(action)
         if injection.lasts:
             healed = action.healed()
@@ -178,7 +178,7 @@ class WarmCluster:
 def _watch(
     monitor: Monitor, on_violation: Callable[[Violation], None]
 ) -> Callable[[AnyEvent], None]:
-    """A listener that looks after each event whether an invariant has broken."""
+    """A listener that checks after each event for new violations."""
     known = 0
 
     def on_event(_event: AnyEvent) -> None:
@@ -192,7 +192,7 @@ def _watch(
 
 
 def read_injection(text: str, schedule: Schedule) -> Injection:
-    """`pause 3 for 8s`: a fault that a search may do. Raises UserError."""
+    """Parse `pause 3 for 8s`, a fault that a search may inject. Raises UserError."""
     do, _, lasts = text.partition(" for ")
     try:
         action = read_typed(do.split(), cluster_of(schedule.loaded()))

@@ -1,9 +1,9 @@
-"""Equal warm clusters side by side: a forked child plays one schedule on each of them.
+"""Several equal warm clusters: a forked child plays one schedule on each of them.
 
-What a fork costs is the pages that its child touches, and many of those are the program's own, not
-the world's: a child with eight worlds touches them once. All warm clusters of a schedule are the
-same, since a warm start is. Owns when another one pays: never has more been spent on warm starts
-than on the forks so far. It must not know what is played, or why.
+The cost of a fork is the pages that its child touches, and many of those belong to the program, not
+the world: a child with eight worlds touches them once. All warm clusters of a schedule are equal,
+because a warm start is deterministic. Owns when another one pays off: the time spent on warm starts
+never exceeds the time spent on forks. Must not know what is played.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from emulator.search.schedules.warm_cluster import ScheduleResult, WarmCluster
 A = TypeVar("A")
 MOST = 16
 FORK_S = 0.006
-"""What a fork costs beside twenty steps: processor time, as measured (docs/performance.md)."""
+"""The CPU time of a fork, in addition to twenty steps, as measured (docs/performance.md)."""
 
 
 class WarmPool:
-    """One warm cluster at first, more of them while many schedules are played."""
+    """Starts with one warm cluster, and adds more while many schedules are played."""
 
     def __init__(self, first: WarmCluster) -> None:
         self.all = [first]
@@ -31,10 +31,10 @@ class WarmPool:
     def play(
         self, items: Iterable[A], work: Callable[[WarmCluster, A], ScheduleResult], jobs: int
     ) -> Iterator[tuple[int, ScheduleResult]]:
-        """`work` of every item on a warm cluster that was not played on: (index, result) as they
-        come."""
+        """Do `work` for every item on an unused warm cluster. Yields (index, result) as they
+        finish."""
         waiting = iter(enumerate(items))
-        # How many a child takes is looked up when it is forked: the pool grows meanwhile.
+        # The size of a batch is evaluated at its fork, because the pool grows meanwhile.
         batches = iter(lambda: list(islice(waiting, len(self.all))), [])
 
         def play_batch(batch: list[tuple[int, A]]) -> list[tuple[int, ScheduleResult]]:

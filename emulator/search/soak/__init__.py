@@ -1,1 +1,1 @@
-"""Real clients and faults against brokers as processes, judged by the clients' history alone."""
+"""Real clients and faults with broker processes, judged only by the clients' history."""

@@ -1,13 +1,12 @@
-"""Judges a history of clients: is there one log per partition that explains all they saw?
+"""Judges a history of clients: is there one log per partition that explains all observations?
 
-The log is what scans up to the end have read after all producers had ended. An acknowledged record
-is in it, once, at the offset of its acknowledgement (lost, duplicated, moved); a producer's records
-are in the order in which it sent them, and what was acknowledged before another was sent comes
-before it (reordered); what anybody ever read at an offset is what the log has there (read, later
-gone); offsets have no hole (gap); and nobody reads what nobody sent (unsent). A record whose send
-failed may be there or not, and one that its client sent again under another producer epoch may be
-there twice. Imports nothing but the history: a fault of the emulator cannot hide
-here.
+The log is what complete scans read after all producers had ended. An acknowledged record is in it,
+once, at the acknowledged offset (lost, duplicated, moved). A producer's records are in the order of
+sending, and a record that was acknowledged before another was sent precedes it (reordered).
+Whatever was ever read at an offset is in the log there (read, later gone). Offsets have no gap
+(gap). No record was read that was never sent (unsent). A record whose send failed may be in the log
+or not; one that its client resent with another producer epoch may be there twice. Imports only the
+history, so that a bug of the emulator cannot hide here.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ LOST, DUPLICATED, MOVED, REORDERED = "lost", "duplicated", "moved", "reordered"
 GONE, GAP, UNSENT = "read, later gone", "gap", "unsent"
 KINDS = (LOST, DUPLICATED, MOVED, REORDERED, GONE, GAP, UNSENT)
 LATE_US = 1_000_000
-"""A client may say so much later that it took another epoch than that a record was acknowledged."""
+"""A client may report its new producer epoch this much later than an acknowledgement."""
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """A contradiction. It came about between `from_us`, when all was still well, and `to_us`, when
-    the history first shows it."""
+    """A contradiction. It arose between `from_us`, when all was still well, and `to_us`, when the
+    history first shows it."""
 
     kind: str
     partition: str
@@ -41,9 +40,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 class HistoryVerdict(msgspec.Struct, frozen=True):
-    """What a history holds and what contradicts it. `sent_again`: records that are in a log more
-    than once because their client sent them under more than one producer epoch. `unread`:
-    partitions that nobody read up to the end; what is lost there is unknown."""
+    """The content of a history and its contradictions. `sent_again`: records that are in a log more
+    than once because their client resent them with another producer epoch. `unread`: partitions
+    that no scan read up to the end; losses there are unknown."""
 
     sent: int
     acknowledged: int
@@ -57,7 +56,7 @@ class HistoryVerdict(msgspec.Struct, frozen=True):
 
     @property
     def counts(self) -> dict[str, int]:
-        """Findings of each kind that there are any of."""
+        """The number of findings of each kind that occurs."""
         return dict(Counter(finding.kind for finding in self.findings))
 
 
@@ -80,22 +79,22 @@ class _Scan:
 
 
 class _Partition:
-    """What the history says of one partition."""
+    """The observations of one partition."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.sends: dict[str, Operation] = {}
         self.acknowledgements: dict[str, Operation] = {}
         self.resolved_us: dict[str, int] = {}
-        """When its client last heard of a record."""
+        """When its client last received a result for each record."""
         self.epochs: dict[str, list[int]] = defaultdict(list)
-        """When each client took another producer epoch."""
+        """When each client took a new producer epoch."""
         self.sent_again = 0
         self.floors: dict[str, tuple[int, Operation]] = {}
-        """For each record sent: the highest acknowledged offset before that."""
+        """For each record sent: the highest offset acknowledged before."""
         self.highest: Operation | None = None
         self.seen: dict[int, list[_Observation]] = defaultdict(list)
-        """For each offset, the first sight of each record there."""
+        """For each offset, the first observation of each record there."""
         self.scans: dict[tuple[str, int], _Scan] = defaultdict(_Scan)
         self.last_seen_us: dict[tuple[int, str], int] = {}
         self.findings: list[Finding] = []
@@ -140,18 +139,20 @@ class _Partition:
     # -- the judgement -----------------------------------------------------------------------------
 
     def judge(self) -> bool:
-        """Whether somebody read up to the end: then all is judged, otherwise what reads show."""
+        """Judge everything if a scan read up to the end, otherwise only what reads show. Return
+        whether one did."""
         self._judge_reads()
         whole = [(scan.end, scan.records) for scan in self.scans.values() if scan.end is not None]
         if not whole:
             return False
-        # The scan that came furthest; of those the last one, which had everything before it.
+        # The scan that came furthest; of several, the last one, which includes everything before
+        # it.
         end, records = max(whole, key=lambda one: (one[0].until, one[0].at_us))
         self._judge_log(records, end)
         return True
 
     def _judge_reads(self) -> None:
-        """All reads agree on what an offset has, and somebody sent it."""
+        """All reads agree on each offset's record, and it was sent."""
         for offset, sights in sorted(self.seen.items()):
             for before, after in pairwise(sights):
                 text = (
@@ -194,7 +195,7 @@ class _Partition:
         self._judge_order(offsets)
 
     def _was_sent_again(self, record: str, end: Operation) -> bool:
-        """Its client took another epoch while it was under way."""
+        """Whether its client took a new producer epoch while the record was in flight."""
         sent = self.sends.get(record)
         until_us = self.resolved_us.get(record, end.at_us) + LATE_US
         return sent is not None and any(
@@ -209,7 +210,7 @@ class _Partition:
             instead = f"; offset {ack.offset} has {other}" if other else ""
             text = f"{ack.record} was acknowledged at offset {ack.offset}, and is gone{instead}"
             sights = self.seen.get(ack.offset, [])
-            # Well until it was last read, gone when another was first read in its place.
+            # From the last read of the record to the first read of another one in its place.
             last_us = self.last_seen_us.get((ack.offset, ack.record), ack.at_us)
             others = [one.at_us for one in sights if one.record != ack.record]
             to_us = min(others, default=end.at_us)
@@ -247,7 +248,7 @@ class _Partition:
 
 
 def judge(history: Iterable[Operation]) -> HistoryVerdict:
-    """Everything that contradicts it, in the order in which the history shows it."""
+    """All contradictions, in the order in which the history shows them."""
     partitions: dict[str, _Partition] = {}
     ops: Counter[str] = Counter()
     read = 0

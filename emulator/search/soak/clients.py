@@ -1,6 +1,6 @@
-"""The clients of a soak: programs of other houses, whose files make one history.
+"""The clients of a soak: other vendors' programs, whose files are merged into one history.
 
-Producers and readers run until a moment that they are given; when all have ended, each house reads
+Producers and readers run until a fixed moment. When all have ended, a program of each vendor reads
 everything once more.
 """
 
@@ -27,17 +27,17 @@ FINAL = {CONFLUENT: "c9", JAVA: "j9"}
 
 
 class _Client:
-    """One program; its history is in a file of its own."""
+    """One program with its own history file."""
 
     def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
         self.name = name
         self.history, self._errors = folder / f"{name}.ndjson", folder / f"{name}.err"
-        # A child's two streams go to one file: what it complains about is no history.
+        # Standard error goes to a separate file, because it is not part of the history.
         redirected = ["/bin/sh", "-c", 'exec "$@" 2> "$0"', str(self._errors), *command]
         self.child = Child(redirected, Path.cwd(), self.history)
 
     def failure(self) -> str:
-        """Why it ended as it should not have; empty: it has not."""
+        """Why it failed; empty if it did not."""
         if not self.child.has_ended or self.child.wait(0) == 0:
             return ""
         lines = self._errors.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
@@ -45,7 +45,7 @@ class _Client:
 
 
 class SoakClients:
-    """All of one run. Use as a context manager: nothing stays behind."""
+    """All clients of one run. Use as a context manager, which leaves no process behind."""
 
     def __init__(self, folder: Path, java_class_path: str | None) -> None:
         """`folder` is the run's. `java_class_path`: of Kafka's client; None: no Java client."""
@@ -62,8 +62,8 @@ class SoakClients:
         self._reads_all = False
 
     def start(self, bootstrap: str, began_ns: int, stop_us: int, end_us: int) -> None:
-        """The cluster has been up since `began_ns` of the monotonic clock; clients end at `stop_us`
-        and what reads everything at `end_us` from then."""
+        """The cluster has been up since `began_ns` of the monotonic clock. Relative to that,
+        clients end at `stop_us` and the final readers at `end_us`."""
         self._arguments = [bootstrap, TOPIC, str(PARTITIONS), str(began_ns)]
         self._final_until_ns = began_ns + end_us * 1000
         for house in self._commands:
@@ -75,7 +75,7 @@ class SoakClients:
         self._clients.append(_Client(name, words, self._folder))
 
     def advance(self) -> None:
-        """Called now and then: what comes next begins when what came before has ended."""
+        """Start the next programs when the previous ones have ended. Call this regularly."""
         if not self._clients or self._reads_all:
             return
         if all(client.child.has_ended for client in self._clients):
@@ -84,12 +84,12 @@ class SoakClients:
                 self._launch(house, "final", FINAL[house], self._final_until_ns)
 
     def failures(self) -> list[str]:
-        """Of programs that ended as they should not have."""
+        """The failures of programs."""
         return [why for client in self._clients if (why := client.failure())]
 
     @property
     def are_done(self) -> bool:
-        """All was read once more."""
+        """Whether everything was read once more."""
         return self._reads_all and all(client.child.has_ended for client in self._clients)
 
     def __enter__(self) -> SoakClients:
@@ -101,7 +101,7 @@ class SoakClients:
                 client.child.kill()
 
     def write_history(self) -> Path:
-        """One file of all, when they have ended."""
+        """Merge all files, after all programs have ended."""
         path = self._run / HISTORY
         merged_history([client.history for client in self._clients], path)
         return path

@@ -1,7 +1,8 @@
-"""A history: what clients sent, what was acknowledged to them, what they read; one JSON line each.
+"""A history: the records that clients sent, that were acknowledged, and that were read; one JSON
+line each.
 
-Clients write their own file, as they are programs of other houses; `merged_history` makes one file
-of them, in the order of time. Times are microseconds of this machine's monotonic clock since the
+Each client writes its own file, because clients are other vendors' programs; `merged_history`
+merges them in order of time. Times are microseconds of this machine's monotonic clock since the
 cluster was up. Nothing here knows a broker.
 """
 
@@ -18,13 +19,13 @@ OperationKind = Literal["send", "acknowledged", "failed", "read", "end", "epoch"
 
 
 class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One line. `record` is the value of a record, `client.number`: numbers grow in the order in
-    which a client sends. `failed`: the client gave up, and the record may be in the log or not.
-    `read`: `records` are at consecutive offsets from `offset` on, read in this `scan` of the
-    client: in one scan offsets only grow. `end`: the scan has read everything from the log's start
-    (`offset`) up to `until`. `epoch`: the client goes on in the partition under another producer
-    epoch; what it had under way it sends again, and no broker can know that. `fatal`: the client
-    began again as a new one."""
+    """One line. `record` is a record's value, `client.number`, with numbers in the order of
+    sending. `failed`: the client gave up; the record may be in the log or not. `read`: `records`
+    are at consecutive offsets from `offset` on, read in this `scan` of the client; offsets only
+    grow within a scan. `end`: the scan has read everything from the log's start (`offset`) up to
+    `until`. `epoch`: the client continues in the partition with another producer epoch and resends
+    what was in flight, which brokers cannot recognise. `fatal`: the client was replaced by a new
+    one."""
 
     at_us: int
     client: str
@@ -39,7 +40,7 @@ class Operation(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def read_history(path: Path) -> Iterator[Operation]:
-    """All lines that are whole: a client that was killed may leave one that is not."""
+    """All complete lines; a killed client may leave an incomplete one."""
     decode = msgspec.json.Decoder(Operation).decode
     with path.open("rb") as file:
         for line in file:
@@ -48,7 +49,7 @@ def read_history(path: Path) -> Iterator[Operation]:
 
 
 def merged_history(parts: Iterable[Path], path: Path) -> None:
-    """Write one file of several; the lines of each stay in their order."""
+    """Merge several files into one; the lines of each keep their order."""
     encode = msgspec.json.Encoder().encode
     with path.open("wb") as file:
         histories = [read_history(part) for part in parts]

@@ -1,8 +1,8 @@
-"""From a seed to a soak: a cluster whose topic must lose nothing, and faults as a scenario writes.
+"""Draws a soak from a seed: a cluster whose topic must not lose records, and faults, as a scenario.
 
-The faults are those that declare a `soak_weight`, one after the other and beside each other, and
-restarts of one broker after the other. They end `QUIET_S` before the run does: then everything is
-healed, clients end and read all there is. The same seed gives the same text.
+The faults are those with a `soak_weight`, sequential or overlapping, and rolling restarts. They end
+`QUIET_S` before the run does: then everything is healed, clients end, and everything is read. A
+seed always gives the same text.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ NAME, TOPIC, PARTITIONS = "soak", "soak", 4
 BROKERS = (1, 2, 3)
 FIRST_FAULT_MS = 8_000
 QUIET_S = 120
-"""From the last fault to the end: sessions, a producer's delivery time-out, and a whole scan."""
+"""The time from the last fault to the end, enough for sessions, a producer's delivery timeout, and
+a complete scan."""
 
 LEAST_S = QUIET_S + 30
 GAP_MS, LASTS_MS = (1_000, 14_000), (1_500, 20_000)
 START_AGAIN_MS = (0, 9_000, 18_000)
-"""A start fails while the old session lives, or ZooKeeper is away: it is tried again."""
+"""A start fails while the old session lives or ZooKeeper is down, so it is repeated."""
 
 ROLL_EVERY_MS = 15_000
-"""Between two brokers of a rolling restart."""
+"""The interval between two brokers of a rolling restart."""
 
 SETTINGS = {
     "min.insync.replicas": "2",
@@ -50,8 +51,8 @@ Entry = dict[str, object]
 def draw_schedule(
     seed: int, seconds: int, profile: str, upgrade: str = "", without: Iterable[type] = ()
 ) -> str:
-    """The scenario of a seed, as YAML. `upgrade`: brokers go over to this version, one after the
-    other. `without`: actions that cannot be given here."""
+    """The scenario of a seed, as YAML. `upgrade`: brokers change to this version, one after the
+    other. `without`: actions that are not supported here."""
     draw = Draw(Stream(mix(seed ^ 0x534F414B)), BROKERS, {}, {})
     replicas = [list(draw.replicas(3)) for _ in range(PARTITIONS)]
     healed_ms = (seconds - QUIET_S) * 1000
@@ -66,21 +67,22 @@ def draw_schedule(
             *restarts(BROKERS, healed_ms),
         ],
         "run": f"{seconds}s",
-        # A history judges itself: a machine that is late makes no difference to it.
+        # A history is judged independently of the machine's delays.
         "kernel_late": "1h",
     }
     return written(world)
 
 
 def stop_us(seconds: int) -> int:
-    """When clients end: a while after all was healed, so that some of it is seen by them."""
+    """When clients end: some time after the healing, so that they still observe the healed
+    cluster."""
     return (seconds - QUIET_S + 15) * 1_000_000
 
 
 def fault_counts(steps: Iterable[Step]) -> dict[str, int]:
-    """How often each fault was drawn; what heals one is none."""
+    """How often each fault was drawn, without the actions that undo faults."""
     applied = (one.action for one in steps if one.fault)
-    # What heals a delay is a delay of nothing, which heals itself.
+    # The action that undoes a delay is a delay of zero, which undoes itself.
     names = (one.name for one in applied if one.soak_weight and one.healed() != one)
     return dict(Counter(names).most_common())
 
@@ -96,7 +98,8 @@ def _faults(draw: Draw, healed_ms: int, without: tuple[type, ...]) -> Iterator[E
             yield from _rolling_restart(at_ms, healed_ms)
             at_ms += len(BROKERS) * ROLL_EVERY_MS
         elif choice == 1 and FillDisk in often:
-            # As if all had the same disk, and long enough to fill it: each tears the same record.
+            # As if all brokers had the same disk, and long enough to fill it: each tears the same
+            # record.
             lasts_ms = draw.between(10_000, 20_000)
             for broker in BROKERS:
                 yield from _entries(FillDisk(broker), at_ms, lasts_ms, healed_ms, busy)
@@ -115,7 +118,8 @@ def _faults(draw: Draw, healed_ms: int, without: tuple[type, ...]) -> Iterator[E
 def _entries(
     action: Action, at_ms: int, lasts_ms: int, healed_ms: int, busy: dict[tuple[object, ...], int]
 ) -> Iterator[Entry]:
-    """A fault, and what makes it good; nothing while another holds the same."""
+    """A fault and the action that undoes it; nothing while another action holds the same
+    resource."""
     if busy.get(action.holds(), 0) > at_ms:
         return
     entry: Entry = {"at": f"{at_ms}ms", action.name: parameters_of(action)}
@@ -140,7 +144,7 @@ def _starts(broker: int, at_ms: int, healed_ms: int, start: Start | None = None)
 def _rolling_restart(
     at_ms: int, healed_ms: int, profile: str = "", propagation: Propagation | None = None
 ) -> Iterator[Entry]:
-    """One broker after the other ends in an orderly way, and starts; with another version."""
+    """One broker after the other shuts down in an orderly way and starts, with another version."""
     for broker in BROKERS:
         stop = Terminate(broker)
         if at_ms < healed_ms:
@@ -151,7 +155,7 @@ def _rolling_restart(
 
 
 def _upgrades(profile: str, upgrade: str, healed_ms: int) -> Iterator[Entry]:
-    """First the code, then how it propagates ISR changes (inter.broker.protocol.version)."""
+    """First the code, then the propagation of ISR changes (inter.broker.protocol.version)."""
     if not upgrade:
         return
     before, after = profiles()[profile].propagation, profiles()[upgrade].propagation

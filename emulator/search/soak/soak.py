@@ -1,7 +1,7 @@
-"""One soak: a drawn schedule on brokers as processes, real clients beside it, and both verdicts.
+"""One soak: a drawn schedule on broker processes, real clients, and both verdicts.
 
-The history of the clients decides; beside it the invariants of the trace are judged as in any other
-run. A run that lost a client, or did not read everything, has no verdict.
+The clients' history decides; the invariants of the trace are judged in addition, as in any other
+run. A run with a failed client or an incomplete final read has no verdict.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from emulator.search.soak.schedule import QUIET_S, fault_counts, stop_us
 
 FINAL_MARGIN_US = 10_000_000
 BEFORE_US = 15_000_000
-"""What was done so long before a record was last seen well may be what broke it."""
+"""Actions up to this long before the last correct observation may be the cause."""
 
 Verdict = Literal["held", "not held", "unknown"]
 
 
 class SoakResult(msgspec.Struct, frozen=True):
-    """`problems`: why the history is not all there is to know. `violations`: of the trace's
-    invariants; those with a known hazard of Kafka's have its name."""
+    """`problems`: why the history is incomplete. `violations`: of the trace's invariants, with the
+    name of a known hazard of Kafka, if any."""
 
     verdict: Verdict
     history: HistoryVerdict
@@ -45,7 +45,7 @@ class SoakResult(msgspec.Struct, frozen=True):
 def soak(
     request: Request, java_class_path: str | None, on_progress: OnProgress | None = None
 ) -> SoakResult:
-    """Play it, and judge. Raises as `play_run` does."""
+    """Play and judge. Raises like `play_run`."""
     with _Soak(request, java_class_path, on_progress) as running:
         played = play_run(request, running.on_progress, attach=running.attach, on_up=running.begin)
     return running.result(played)
@@ -81,7 +81,7 @@ class _Soak:
     def on_progress(self, progress: Progress) -> None:
         assert self._clients is not None
         self._clients.advance()
-        # Brokers end before we are asked again: what clients say then is no failure of theirs.
+        # The brokers end before the next call, and errors of clients after that are no failures.
         self._are_done = self._clients.are_done
         self._failures = self._clients.failures()
         if self._on_progress is not None:
@@ -109,7 +109,8 @@ class _Soak:
         if history.findings:
             verdict = "not held"
         # A broker that is killed between a write and its event leaves a record that the trace
-        # lacks: what invariants make of that is to be looked at, and no verdict.
+        # lacks. A violation of an invariant because of that needs inspection, so there is no
+        # verdict.
         elif problems or any(not one.hazard for one in played.broken):
             verdict = "unknown"
         return SoakResult(
@@ -125,7 +126,7 @@ class _Soak:
 
 
 def faults_before(finding: Finding, scenario: LoadedScenario) -> list[Step]:
-    """What was done while it came about, and shortly before."""
+    """The actions during and shortly before the contradiction."""
     return [
         step
         for step in scenario.steps

@@ -1,9 +1,10 @@
 """confluent-kafka's part of a history: `ROLE NAME BOOTSTRAP TOPIC PARTITIONS BEGAN_NS UNTIL_NS`.
 
-Roles: `produce` sends records, one after the other, until UNTIL_NS of the machine's monotonic clock
-and then waits for what is under way; `tail` reads what comes, until then; `scan` reads everything
-from the start again and again, until then; `final` reads everything once. Writes a line for each
-operation (emulator/search/soak/history.py). A program of its own: it imports nothing of ours.
+Roles: `produce` sends records one after the other until UNTIL_NS of the machine's monotonic clock,
+then waits for pending results; `tail` reads new records until then; `scan` repeatedly reads
+everything from the start until then; `final` reads everything once. Writes a line for each
+operation (emulator/search/soak/history.py). A separate program that imports nothing of the
+emulator.
 """
 
 import json
@@ -18,12 +19,12 @@ import confluent_kafka
 from confluent_kafka import KafkaError, KafkaException, TopicPartition
 
 PERIOD_S = 0.1
-"""Between two records of a producer."""
+"""The interval between two records of a producer."""
 FLUSH_S = 75
 SCAN_EVERY_S = 20
 DELIVERY_MS = 60_000
 VALUE_BYTES = 400
-"""A record's value is its name and blanks: logs grow fast enough to fill a disk."""
+"""A record's value is its name padded with blanks, so that logs grow fast enough to fill a disk."""
 
 
 _NEW_EPOCH = re.compile(r"\[(\d+)\] changed (PID\S+) -> ")
@@ -35,7 +36,8 @@ SETTINGS = {
     "log_level": 0,
     "reconnect.backoff.max.ms": 1000,
     "socket.timeout.ms": 10_000,
-    # A broker that has just started may know no topic yet: that is not to last for five minutes.
+    # A broker that has just started may not know the topic yet; the default would retry only after
+    # five minutes.
     "topic.metadata.refresh.interval.ms": 5_000,
 }
 
@@ -50,7 +52,7 @@ def partition_name(number: int) -> str:
 
 
 class Idempotent:
-    """A producer; after a fatal error the next one."""
+    """An idempotent producer, replaced after a fatal error."""
 
     def __init__(self) -> None:
         self.fatal = ""
@@ -58,7 +60,7 @@ class Idempotent:
 
     def _open(self) -> confluent_kafka.Producer:
         settings = {"enable.idempotence": True, "acks": "all", "message.timeout.ms": DELIVERY_MS}
-        # Only its log says when it takes another epoch, and why.
+        # Only the library's log shows when and why it takes a new epoch.
         logged = {"debug": "eos", "log_level": 7, "error_cb": self._note}
         logger = logging.getLogger(name)
         logger.setLevel(logging.DEBUG)
@@ -68,7 +70,7 @@ class Idempotent:
         )
 
     def _log(self, line: logging.LogRecord) -> bool:
-        """Another epoch for a partition: what was under way is sent again."""
+        """A new epoch for a partition: records in flight are resent."""
         text = line.getMessage()
         match = _NEW_EPOCH.search(text)
         if match is not None and "Invalid" not in match[2]:
@@ -83,7 +85,7 @@ class Idempotent:
     def delivered(self, error: KafkaError | None, message: Any) -> None:
         about = {"partition": partition_name(message.partition()), "record": message.key().decode()}
         if error is None:
-            # A batch that the broker had already may come back without its offset.
+            # A batch that the broker already had may be acknowledged without its offset.
             offset = -1 if message.offset() is None else message.offset()
             record_operation("acknowledged", offset=offset, **about)
         else:
@@ -108,14 +110,14 @@ class Idempotent:
 
     def _begin_again(self) -> None:
         record_operation("fatal", error=self.fatal)
-        with suppress(KafkaException, SystemError):  # it says once more what is wrong with it
+        with suppress(KafkaException, SystemError):  # it repeats its fatal error
             self.producer.purge()
             self.producer.flush(5)
         self.fatal, self.producer = "", self._open()
 
     def wait(self, wait_s: float) -> None:
-        """Take deliveries; what the library cannot go on after is raised here (a SystemError where
-        it calls back while it raises)."""
+        """Process deliveries; fatal errors of the library are raised here (as a SystemError if a
+        callback runs while it raises)."""
         try:
             self.producer.poll(wait_s)
         except (KafkaException, SystemError) as error:
@@ -123,7 +125,7 @@ class Idempotent:
             self._begin_again()
 
     def finish(self) -> None:
-        """All deliveries have come, or nothing more does."""
+        """Wait until all deliveries have arrived or no more do."""
         with suppress(KafkaException, SystemError):
             self.producer.flush(FLUSH_S)
 
@@ -147,7 +149,7 @@ def open_consumer() -> confluent_kafka.Consumer:
 
 
 class Scan:
-    """Reads partitions from their offsets on; what is consecutive becomes one operation."""
+    """Reads partitions from given offsets on; consecutive records become one operation."""
 
     def __init__(self, consumer: confluent_kafka.Consumer, number: int) -> None:
         self.consumer, self.number = consumer, number
@@ -180,7 +182,7 @@ class Scan:
 
 
 def watermarks(consumer: confluent_kafka.Consumer) -> dict[int, tuple[int, int]]:
-    """The log of each partition, from where to where; asked until somebody answers."""
+    """The log's start and end of each partition, retried until a broker responds."""
     known: dict[int, tuple[int, int]] = {}
     while len(known) < PARTITIONS:
         for number in range(PARTITIONS):
@@ -214,7 +216,7 @@ def scan_once(number: int, *, final: bool) -> bool:
                 about = {"partition": partition_name(one), "scan": number}
                 record_operation("end", offset=low, until=scan.next[one], **about)
         if any(one.code() == KafkaError._AUTO_OFFSET_RESET for one in failures):
-            break  # a log became shorter: the next scan sees what it has now
+            break  # a log became shorter: the next scan reads its current content
     consumer.close()
     return len(known) == PARTITIONS and not lacking
 
@@ -226,7 +228,7 @@ def tail() -> None:
         scan = Scan(consumer, number)
         known = watermarks(consumer)
         for one, (low, high) in known.items():
-            # The first time from the start; after a log became shorter, from its end on.
+            # First from the start; after a log became shorter, from its end.
             scan.begin(one, high if number else low)
         consumer.assign([TopicPartition(topic, one, at) for one, at in scan.next.items()])
         while time.monotonic() < UNTIL_S:
