@@ -1,1 +1,1 @@
-"""Logs of real clusters as traces: reading, clocks, import, diagnoses."""
+"""Logs of real clusters: reading, clocks, import as traces, and diagnoses."""

@@ -1,8 +1,8 @@
-"""What one broker's logs say, line by line: the state in which they are read.
+"""Interprets one broker's logs, line by line.
 
-Owns the registry of sentences (each names a logger, a pattern, and what it means), what is
-remembered from one line to the next, and the count of what was not understood. A sentence is a
-function in `state_change`, `server_log` or `controller_log`; nothing here knows one.
+Owns the registry of sentences (a logger, a pattern, and their meaning), the state between lines,
+and the counts of lines that were not understood. The sentences themselves are functions in
+`state_change`, `server_log` and `controller_log`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ _NUMBERS = re.compile(r"\d+")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """A line that is understood; `meaning` None: it is known but carries nothing needed."""
+    """A known kind of line; `meaning` None: it has nothing needed."""
 
     pattern: re.Pattern[str]
     meaning: Meaning | None
 
 
 _SENTENCES: dict[str, list[Sentence]] = {}
-"""By logger: lines of this one, or one below it."""
+"""By logger; a sentence applies to lines of this logger and of those below it."""
 _LEFT_OUT: set[str] = set()
 
 
 def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
-    """Register what a line of this logger (or one below it) means."""
+    """Register the meaning of lines of this logger (or one below it)."""
 
     def register(meaning: Meaning) -> Meaning:
         _SENTENCES.setdefault(logger, []).append(Sentence(re.compile(pattern), meaning))
@@ -47,13 +47,13 @@ def sentence(logger: str, pattern: str) -> Callable[[Meaning], Meaning]:
 
 
 def known(logger: str, *patterns: str) -> None:
-    """Lines that are understood but carry nothing needed here."""
+    """Register lines that are understood but have nothing needed."""
     sentences = (Sentence(re.compile(pattern), None) for pattern in patterns)
     _SENTENCES.setdefault(logger, []).extend(sentences)
 
 
 def left_out(*loggers: str) -> None:
-    """Loggers whose other lines are not needed: they are counted, by logger."""
+    """Register loggers whose other lines are not needed; they are counted by logger."""
     _LEFT_OUT.update(loggers)
 
 
@@ -66,8 +66,8 @@ def _sentences_of(logger: str) -> tuple[Sentence, ...]:
 
 
 class Known(msgspec.Struct):
-    """What the broker's lines said of a partition so far: the state of the last LeaderAndIsr, and
-    what it wants to change."""
+    """The state of a partition according to the lines so far: that of the last LeaderAndIsr, and
+    the change that the broker attempts."""
 
     requested: PartitionState | None = None
     leader_epoch: int = -1
@@ -81,20 +81,20 @@ class Known(msgspec.Struct):
 
 
 class Account:
-    """One broker's logs while they are read, and what came of them: events without numbers, and
-    moments that are causes and effects."""
+    """One broker's logs while they are read, and the result: events without numbers, and moments
+    that are causes and effects."""
 
     def __init__(self, broker: int, causes: Causes) -> None:
         self.broker, self.causes = broker, causes
         self.clock = f"broker-{broker}"
         self.events: list[AnyEvent] = []
         self.places: list[tuple[int, int]] = []
-        """Of each event: the file (its number) and the row of its line."""
+        """For each event, the number of the file and the row of its line."""
         self.not_understood: Counter[str] = Counter()
         self.other_loggers: Counter[str] = Counter()
         self.understood = 0
         self.levels: set[tuple[str, str]] = set()
-        """Which loggers wrote, and at which levels."""
+        """The (logger, level) pairs that occurred."""
         self.partitions: dict[TopicPartition, Known] = {}
         self.controller_epoch = -1
         self.version = ""
@@ -103,7 +103,7 @@ class Account:
         self.creating_ms = 0
         self.place = (0, 0)
         self.at_ms = 0
-        """When the line that is read was written, by the broker's own clock."""
+        """The time of the current line, by the broker's own clock."""
 
     def read(self, line: Line, file: int = 0) -> None:
         self.at_ms, self.place = line.at_ms, (file, line.row)
@@ -129,7 +129,7 @@ class Account:
     def emit(
         self, kind: Callable[..., AnyEvent], at_ms: int | None = None, **values: object
     ) -> None:
-        """Note an event of this broker, at this moment where `at_ms` names no other."""
+        """Add an event of this broker, at the time of the current line unless `at_ms` is set."""
         t = (self.at_ms if at_ms is None else at_ms) * 1000
         self.places.append(self.place)
         self.events.append(kind(seq=0, t=t, broker=self.broker, thread="", cause=-1, **values))
@@ -140,7 +140,7 @@ class Account:
     # -- UpdateMetadata: one line per entry, one event per request ------------------------------
 
     def cached(self, request: tuple[int, int, int], state: PartitionState) -> None:
-        """An entry of the request (controller, its epoch, correlation id) was taken over."""
+        """The broker cached an entry of the request (controller, its epoch, correlation id)."""
         self._metadata_of(request).states.append(state)
 
     def removed(self, request: tuple[int, int, int], partition: TopicPartition) -> None:
@@ -184,5 +184,5 @@ class _Metadata(msgspec.Struct):
 
 
 def _mask_numbers(text: str) -> str:
-    """A line with its numbers masked: lines that say the same count together."""
+    """A line with its numbers masked, so that similar lines count together."""
     return _NUMBERS.sub("N", text.splitlines()[0])[:160]

@@ -2,7 +2,7 @@
 
 Owns the order within one millisecond (actions, requests, ZooKeeper transactions, broker log lines,
 client results), the numbering, and the causes that follow from the facts alone. It must not know
-where a source came from.
+the origin of a source.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ ACTIONS, REQUESTS, TRANSACTIONS, BROKER_LOGS, CLIENT_RESULTS = range(5)
 
 
 class Source(msgspec.Struct):
-    """Events of one kind of source in their own order; `t` is the wall clock in microseconds."""
+    """The events of one source in order; `t` is the wall clock in microseconds."""
 
     rank: int
     events: list[AnyEvent]
 
 
 class Maker:
-    """Makes events without a number, at a moment that is set."""
+    """Makes events without numbers, at a given time."""
 
     def __init__(self) -> None:
         self.events: list[AnyEvent] = []
@@ -50,8 +50,8 @@ _NOTIFICATION = "/isr_change_notification/isr_change_"
 
 
 def applied(entries: Iterable[Entry], client_of: Callable[[int], str]) -> Source:
-    """What ZooKeeper's log tells, and what follows from it: notification nodes that come and go
-    (how long it had been quiet is not known yet). Registrations are in broker logs."""
+    """The events in ZooKeeper's log, and those that follow from it: notification znodes created and
+    deleted (with `quiet_ms` still unknown). Registrations come from broker logs."""
     maker = Maker()
     observer = TracingObserver(maker, client_of)
     for entry in entries:
@@ -70,7 +70,7 @@ def applied(entries: Iterable[Entry], client_of: Callable[[int], str]) -> Source
 
 
 def owners(entries: Iterable[Entry]) -> dict[int, str]:
-    """Whose sessions they are, from the registrations that they made: `broker-2`."""
+    """The broker of each session, according to its registration: `broker-2`."""
     clients: dict[int, str] = {}
     for entry in entries:
         for op in entry.transaction.ops or (entry.transaction,):
@@ -81,8 +81,8 @@ def owners(entries: Iterable[Entry]) -> dict[int, str]:
 
 
 def assemble(sources: Iterable[Source], began_us: int) -> list[AnyEvent]:
-    """One trace; times since `began_us`."""
-    # Within a millisecond the rank decides, and then the source's own order.
+    """One trace; times are relative to `began_us`."""
+    # Within a millisecond the rank decides, then the source's own order.
     ordered = sorted(
         (
             (one.t // 1000, source.rank, n, one)
@@ -106,7 +106,7 @@ def assemble(sources: Iterable[Source], began_us: int) -> list[AnyEvent]:
 
 
 class _CauseFinder:
-    """The causes that facts alone give: a decision, its write, what was learnt from it."""
+    """Finds causes from the facts alone: of a write, its decision; of an observation, the write."""
 
     def __init__(self) -> None:
         self._decided: dict[tuple[int, TopicPartition], int] = {}
@@ -121,7 +121,7 @@ class _CauseFinder:
         self._process_seq = -1
 
     def quiet(self, event: e.IsrChangeNotified) -> dict[str, int]:
-        """How long the leader had changed no ISR, and not told of one."""
+        """How long ago the leader last changed an ISR, and last notified."""
         changed = self._changed.get(event.broker, event.t)
         notified = self._notified.get(event.broker, 0)
         self._notified[event.broker] = event.t
@@ -169,7 +169,7 @@ class _CauseFinder:
         self._last_transaction, cause = seq, -1
         for partition, op in state_writes(event):
             self._written[partition, op.version or 0] = seq
-            if op is event:  # A leader writes alone; what is in a multi, a controller wrote.
+            if op is event:  # A leader writes without a multi; a multi is the controller's.
                 cause = self._decided.get((event.broker, partition), -1)
         return cause
 
@@ -177,7 +177,7 @@ class _CauseFinder:
 def state_writes(
     event: e.ZkTransaction,
 ) -> Iterator[tuple[TopicPartition, LoggedOp | e.ZkTransaction]]:
-    """The partitions whose states a transaction wrote, each with its operation."""
+    """The partitions whose states a transaction wrote, each with the operation."""
     for op in event.ops or (event,):
         partition = partition_of_state_path(op.path or "")
         if partition is not None and op.op in ("create", "setData"):
@@ -185,7 +185,8 @@ def state_writes(
 
 
 def add_moments(source: Source, causes: Causes, clock: str) -> None:
-    """What ZooKeeper applied, as causes of what brokers saw and effects of what they decided."""
+    """Add ZooKeeper's transactions as causes of brokers' observations and as effects of their
+    decisions."""
     for event in source.events:
         if not isinstance(event, e.ZkTransaction):
             continue

@@ -1,7 +1,7 @@
-"""Moments that are causes and effects of each other, by the clocks that saw them.
+"""Causes and effects with their times on different clocks.
 
-A message leaves one clock and arrives at another; a state is written once and then seen by many.
-Owns how the two are paired; what is concluded of clocks is in `clocks`.
+A message is sent on one clock and arrives on another; a state is written once and then seen by many
+brokers. Owns how these moments are paired; `clocks` estimates the offsets from the pairs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """At `sent_ms` of one clock it was sent, at `seen_ms` of another it was there."""
+    """Sent at `sent_ms` of one clock, seen at `seen_ms` of another."""
 
     cause: str
     sent_ms: int
@@ -23,8 +23,8 @@ class Pair(msgspec.Struct, frozen=True):
 
 @dataclass
 class Causes:
-    """Moments as they are read. `sent` and `arrived` are paired one to one, in order, where both
-    are there equally often; of what was `written` once, each clock's first sight counts."""
+    """Collects moments. `sent` and `arrived` are paired one to one, in order, if both occur equally
+    often. For a state, which is `written` once, the first sight on each clock counts."""
 
     _sent: dict[Hashable, list[tuple[str, int]]] = field(default_factory=dict)
     _arrived: dict[Hashable, list[tuple[str, int]]] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class Causes:
         self._sent.setdefault(key, []).append((clock, at_ms))
 
     def answered(self, key: Hashable, clock: str, at_ms: int) -> None:
-        """As `sent`; several moments in a row are of one message, and the first counts."""
+        """Like `sent`; of several consecutive moments of one message the first counts."""
         if self._last.get(clock) != key:
             self._last[clock] = key
             self.sent(key, clock, at_ms)
@@ -48,7 +48,7 @@ class Causes:
         self._written.setdefault(key, []).append((clock, at_ms))
 
     def seen(self, key: Hashable, clock: str, at_ms: int) -> None:
-        """Not before it was written."""
+        """An observation, which cannot precede the write."""
         first = self._seen.setdefault(key, {})
         first[clock] = min(at_ms, first.get(clock, at_ms))
 

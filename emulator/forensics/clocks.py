@@ -1,10 +1,9 @@
-"""How far each broker's clock is ahead, from causes: nothing arrives before it was sent.
+"""Estimates each broker's clock offset from causality: nothing arrives before it was sent.
 
-A pair says that clock b is ahead of clock a by at most (seen on b - sent on a). That is a system of
-difference constraints; its tightest bounds are shortest paths. A clock that may be right is taken
-for right; otherwise the middle between the two bounds is taken, and with one bound alone it is as
-if the quickest message had taken no time. Where causes contradict each other (a clock that was set,
-or drifts) this is said. Plain functions; no log is known here.
+A pair means that clock b is ahead of clock a by at most (seen on b - sent on a). These are
+difference constraints, whose tightest bounds are shortest paths. The estimate is 0 if the bounds
+allow it, otherwise the middle between the two bounds, or the only bound. Contradictions (a clock
+that was set, or drifts) are reported. Plain functions, independent of logs.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ SLACKS_MS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
 class ClockOffset(msgspec.Struct, frozen=True):
-    """A clock is so many milliseconds ahead of the reference: at least, at most (None: nothing
-    bounds it), and what is taken."""
+    """How far a clock is ahead of the reference, in milliseconds: lower and upper bound (None:
+    unbounded), and the estimate."""
 
     clock: str
     ms: int
@@ -36,8 +35,8 @@ class ClockOffset(msgspec.Struct, frozen=True):
 
 
 class Clocks(msgspec.Struct, frozen=True):
-    """All clocks beside the reference. `slack_ms`: by how much causes had to be bent until they
-    agreed (1: log4j's rounding; more: clocks drift); `contradiction`: no such amount is enough."""
+    """All clocks except the reference. `slack_ms`: by how much causes had to be relaxed to be
+    consistent (1: log4j's rounding; more: clocks drift). `contradiction`: no amount is enough."""
 
     reference: str
     ahead: tuple[ClockOffset, ...]
@@ -45,17 +44,17 @@ class Clocks(msgspec.Struct, frozen=True):
     contradiction: str = ""
 
     def correction_ms(self, clock: str) -> int:
-        """What is taken from the times of a clock."""
+        """The milliseconds to subtract from the times of a clock."""
         return next((one.ms for one in self.ahead if one.clock == clock), 0)
 
 
 Bounds = Mapping[tuple[str, str], int]
-"""(a, b): clock b is ahead of a by at most so much."""
+"""(a, b): clock b is ahead of a by at most this much."""
 
 
 def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
-    """ZooKeeper's clock is the reference where it is one of `clocks`; otherwise the one in the
-    middle, as the others have it. A clock that only pairs name ties others to each other."""
+    """Estimate the offsets. ZooKeeper's clock is the reference if it is one of `clocks`; otherwise
+    the median one. Clocks that occur only in pairs connect the others."""
     every_pair = list(pairs)
     names = sorted(set(clocks))
     every = sorted({*names, *(name for pair in every_pair for name in (pair.cause, pair.effect))})
@@ -66,7 +65,7 @@ def estimate(pairs: Iterable[Pair], clocks: Iterable[str]) -> Clocks:
             at_most[key] = min(ms, at_most.get(key, ms))
     for slack in SLACKS_MS:
         paths = _shortest({key: ms + slack for key, ms in at_most.items()}, every)
-        # A circle of causes that takes less than no time: no constant differences fit.
+        # A cycle of causes with a negative duration: no constant offsets are possible.
         wrong = [name for name in every if paths[name, name] < 0]
         if not wrong:
             break
@@ -98,7 +97,7 @@ NEVER = 1 << 60
 
 
 def _shortest(bounds: Bounds, names: list[str]) -> dict[tuple[str, str], int]:
-    """All pairs (Floyd and Warshall): there are as many clocks as brokers."""
+    """All shortest paths (Floyd-Warshall), because there are only as many clocks as brokers."""
     paths = {(a, b): 0 if a == b else bounds.get((a, b), NEVER) for a in names for b in names}
     for middle in names:
         for a in names:

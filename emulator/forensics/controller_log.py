@@ -1,4 +1,4 @@
-"""What `controller.log` says: who is controller, and which brokers it finds.
+"""Sentences of `controller.log`: controller elections, and the brokers that it finds.
 
 One function per sentence, in the spellings of 0.8.2 to 3.9 (KafkaController.scala,
 ReplicaStateMachine.scala). It must not know clocks or other brokers' logs.

@@ -1,7 +1,8 @@
-"""What a trace shows of a cluster's control plane: a time line, windows, what is stuck.
+"""Findings about a cluster's control plane in a trace: a time line, windows of staleness, stuck
+partitions.
 
-All of it is derived from events that real clusters log, so it works on an imported run and on any
-other. It must not know what was done to the cluster.
+Everything is derived from events that real clusters log, so it works on imported and on emulated
+runs. It must not know which actions were applied to the cluster.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from emulator.trace.state.spans import span_at
 from emulator.trace.values import ProcessState, TopicPartition
 
 STALE_FROM_US = 1_000_000
-"""Shorter windows are the way of things."""
+"""Shorter windows are normal."""
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """One line of the time line; `seq`: the event that says so."""
+    """One line of the time line; `seq` is its event."""
 
     t_us: int
     what: str
@@ -34,7 +35,7 @@ class Moment(msgspec.Struct, frozen=True):
 
 
 class Stale(msgspec.Struct, frozen=True):
-    """A broker told clients an older state than there was; `to_us` None: until the end."""
+    """A broker returned an outdated state to clients; `to_us` None: until the end."""
 
     broker: int
     partition: TopicPartition
@@ -45,7 +46,7 @@ class Stale(msgspec.Struct, frozen=True):
 
 
 class Stuck(msgspec.Struct, frozen=True):
-    """A partition that ends without a leader, or with less than all its replicas in sync."""
+    """A partition without a leader, or with replicas out of sync, at the end."""
 
     partition: TopicPartition
     leader: int
@@ -55,9 +56,9 @@ class Stuck(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """All that a report says of a trace. `states_known`, `metadata_known`: the trace tells of
-    versions of partitions' states, and of what brokers showed; without them nothing is known of
-    what was stuck, or stale."""
+    """All findings of a report. `states_known`, `metadata_known`: whether the trace has versions of
+    partitions' states, and brokers' metadata. Without them stuck partitions and staleness are
+    unknown."""
 
     timeline: list[Moment]
     stale: list[Stale]
@@ -89,7 +90,6 @@ def find(events: Iterable[AnyEvent], coverage: Coverage | None = None) -> Findin
 
 
 def isr_history(events: Iterable[AnyEvent]) -> dict[TopicPartition, list[tuple[int, ...]]]:
-    """The ISRs of each partition, in order."""
     partitions = Partitions()
     hear = Dispatch([partitions])
     for event in events:
@@ -98,7 +98,7 @@ def isr_history(events: Iterable[AnyEvent]) -> dict[TopicPartition, list[tuple[i
 
 
 class _TimeLine:
-    """ISR changes, elections, controllers, sessions, processes, in the order of the trace."""
+    """ISR changes, elections, controllers, sessions and processes, in trace order."""
 
     def __init__(self) -> None:
         self.moments: list[Moment] = []
@@ -182,7 +182,7 @@ def _list(isr: tuple[int, ...]) -> str:
 
 
 def _stale(state: TraceState) -> Iterator[Stale]:
-    """Episodes of stale metadata, by when they began."""
+    """Episodes of stale metadata, in order of their start."""
     metadata, staleness, end_us = state.metadata, state.staleness, state.clock.now_us
     for name in sorted(metadata.history):
         for broker in staleness.brokers(name):
@@ -200,7 +200,7 @@ def _stuck(partitions: Partitions) -> Iterator[Stuck]:
         state, assigned = partition.now, partition.replicas
         if state is None or _is_healthy(state, assigned):
             continue
-        # Since when it has been like this without a break.
+        # The uninterrupted time until the end.
         since = partition.states[-1].from_us
         for earlier in reversed(partition.states):
             if _is_healthy(earlier, assigned):

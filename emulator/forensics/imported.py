@@ -1,6 +1,6 @@
-"""A folder of a stranger's logs as a run: directory, trace, and a statement of what is not known.
+"""Imports a folder of logs as a run: directory, trace, and a list of what is unknown.
 
-Reads all logs and ZooKeeper's transactions that are there, corrects the brokers' clocks, and writes
+Reads all logs and ZooKeeper's transactions, corrects the brokers' clocks, and writes
 `trace.ndjson`, `summary.json` and `import.json`. What is missing is named, never guessed. It must
 not know what a line means.
 """
@@ -42,14 +42,14 @@ from zk.real.txnlog import Entry, read_file
 IMPORT = "import.json"
 NAME = "import"
 TAKEN_FOR = "2.6"
-"""Where no log says which version ran."""
+"""The profile if no log has a version."""
 EVIDENCE_WIDTH = 300
 _MAGIC = b"ZKLG"
 
 
 class BrokerImport(msgspec.Struct):
-    """What was read of one broker. `left_out`: lines of loggers that tell nothing of replication;
-    `not_understood`: lines of the others that no sentence fits, by pattern."""
+    """What was read of one broker. `left_out`: lines of loggers that do not concern replication;
+    `not_understood`: lines of other loggers that match no sentence, by pattern."""
 
     version: str
     files: list[str]
@@ -60,12 +60,12 @@ class BrokerImport(msgspec.Struct):
     left_out: dict[str, int]
     not_understood: dict[str, int]
     has_states: bool = True
-    """Its state-change.log says what is in control requests (TRACE)."""
+    """Its state-change.log has the content of control requests (TRACE)."""
 
 
 class Imported(msgspec.Struct):
-    """The content of `import.json`. `began_ms`: the moment of the trace's time 0 by the reference
-    clock (milliseconds since 1970, as log4j wrote it, taken for UTC)."""
+    """The content of `import.json`. `began_ms`: the trace's time 0 by the reference clock
+    (milliseconds since 1970, taken for UTC)."""
 
     folder: str
     began_ms: int
@@ -76,16 +76,16 @@ class Imported(msgspec.Struct):
     unknown: list[str]
     coverage: Coverage = Coverage()
     absent: list[int] = []
-    """Brokers that others name, and none of whose logs is here."""
+    """Brokers that occur in others' logs, but have no log here."""
     evidence: dict[int, str] = {}
-    """The log line, with file and row, of each event that a diagnosis rests on."""
+    """The log line, with file and row, of each event on which a diagnosis is based."""
 
 
 _IMPORTED = msgspec.json.Decoder(Imported)
 
 
 class Result(msgspec.Struct, frozen=True):
-    """Where it is kept, what it is, and what it shows."""
+    """The run directory, the import, and the findings."""
 
     performed: Played
     imported: Imported
@@ -95,7 +95,7 @@ class Result(msgspec.Struct, frozen=True):
 def import_folders(
     folders: Sequence[Path], base: Path, options: ReadOptions | None = None
 ) -> Result:
-    """Raises UserError where there is nothing to import."""
+    """Raises UserError if there is nothing to import."""
     reading = read_folders(folders, options)
     unread: Counter[str] = Counter()
     entries = _transactions(folders, unread)
@@ -159,7 +159,7 @@ def import_folders(
 
 
 def _evidence(reading: Reading, facts: Sequence[AnyEvent], imported: Imported) -> dict[int, str]:
-    """The lines of these events. ZooKeeper's transactions have none, nor what follows from them."""
+    """The log lines of these events. ZooKeeper's transactions and derived events have none."""
     places: dict[int, tuple[int, int]] = {}
     for broker, account in reading.accounts.items():
         later_us = imported.began_ms * 1000 + imported.clocks.correction_ms(account.clock) * 1000
@@ -181,7 +181,7 @@ def _evidence(reading: Reading, facts: Sequence[AnyEvent], imported: Imported) -
 
 
 def not_judged(imported: Imported) -> dict[str, list[str]]:
-    """The hazards that could not be judged for every broker, by what is missing for that."""
+    """The hazards that could not be judged for every broker, by the missing log."""
     absent = {kind for one in imported.brokers.values() for kind in one.missing}
     absent |= {ZOOKEEPER} if not imported.transactions else set()
     absent |= set(KINDS) if imported.absent else set()
@@ -205,7 +205,7 @@ _NEEDED = {
 
 
 def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Clocks]:
-    """What the brokers said, with their clocks corrected, beside what ZooKeeper applied."""
+    """The brokers' events with corrected clocks, and ZooKeeper's."""
     sessions = owners(entries)
     transactions = applied(entries, lambda session: sessions.get(session, ""))
     add_moments(transactions, reading.causes, ZOOKEEPER)
@@ -218,7 +218,7 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
         profile = profile_of(account.version) if account.version else TAKEN_FOR
         corrected: list[AnyEvent] = []
         for event in account.events:
-            # By the reference clock; a start says which version starts.
+            # By the reference clock; a start gets the broker's version.
             changed: dict[str, int | str] = {"t": event.t - ahead_us}
             if isinstance(event, e.BrokerStarting):
                 changed["profile"] = profile
@@ -230,12 +230,12 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
 
 
 def _below(folder: Path, path: Path) -> str:
-    """The path as short as it can be."""
+    """The path relative to the folder, if it is inside."""
     return os.path.relpath(path, folder)
 
 
 def _transactions(folders: Sequence[Path], unread: Counter[str]) -> list[Entry]:
-    """Of all files that are ZooKeeper's, by zxid; each zxid once."""
+    """All of ZooKeeper's transactions by zxid, without duplicates."""
     by_zxid: dict[int, Entry] = {}
     for path in sorted(p for one in folders for p in one.rglob("log.*") if p.is_file()):
         with path.open("rb") as file:
@@ -250,7 +250,7 @@ def _transactions(folders: Sequence[Path], unread: Counter[str]) -> list[Entry]:
 
 
 def _unknown(reading: Reading, entries: list[Entry], clocks: Clocks) -> Iterator[str]:
-    """What follows from what is not there, one sentence each."""
+    """The consequences of missing logs, one sentence each."""
     versions = {account.version for account in reading.accounts.values() if account.version}
     if len(versions) > 1:
         yield f"brokers ran different versions: {', '.join(sorted(versions))}"
@@ -287,7 +287,7 @@ def _names_no_version(account: Account) -> bool:
 
 
 def _not_read(reading: Reading) -> Iterator[str]:
-    """What files hold and nobody could read, where it would have told something."""
+    """Unreadable parts of files that could have been relevant."""
     for broker in reading.without_states:
         yield (
             f"broker {broker} logs state changes without TRACE: the states in control requests are"
@@ -323,7 +323,8 @@ _MEANS = {
 
 
 def _mentioned_brokers(reading: Reading, entries: list[Entry]) -> list[int]:
-    """Brokers that others replicate with, obey or see alive, and those registered in ZooKeeper."""
+    """Brokers that occur as replicas, controllers or live brokers in others' logs, and those
+    registered in ZooKeeper."""
     named = {broker_of(client) for client in owners(entries).values()}
     for account in reading.accounts.values():
         for event in account.events:
@@ -354,7 +355,7 @@ def _scenario(imported: Imported) -> LoadedScenario:
 
 
 def read_import(run: Path) -> Imported | None:
-    """What is known of how a run was imported; None for one that was not."""
+    """The content of `import.json`; None if the run was not imported."""
     try:
         return decode_untrusted((run / IMPORT).read_bytes(), _IMPORTED)
     except FileNotFoundError:

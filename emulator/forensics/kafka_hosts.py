@@ -1,6 +1,6 @@
 """The events of one real broker among emulated ones, from its logs.
 
-The times are the wall clock's; the world that ran the broker puts them on its own clock.
+Times are the wall clock's; the world that ran the broker converts them to its own clock.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from emulator.trace.events import AnyEvent
 
 
 def read_kafka_host(folder: Path, broker: int) -> list[AnyEvent]:
-    """In order; none where it did not get as far as its first line."""
+    """The events in order; none if the broker has logged nothing."""
     try:
         account = read_folders([folder]).accounts.get(broker)
     except UserError:

@@ -1,9 +1,8 @@
-"""How logs are laid out: what wraps a line, and how an entry is written.
+"""Layouts of logs: envelopes around lines, and formats of entries.
 
-Owns both registries, and the choice of one for a file by trying. An envelope is what systemd,
-syslog, Docker and Kubernetes put around each line; a layout is the application's own: a log4j
-pattern or JSON. A new one is a struct in `ENVELOPES` or `LAYOUTS`. It must not know what messages
-mean.
+Owns both registries, and finds a file's format by trying. An envelope is what systemd, syslog,
+Docker or Kubernetes put around each line; a layout is the application's own: a log4j pattern or
+JSON. To add one, add a struct to `ENVELOPES` or `LAYOUTS`. It must not know what messages mean.
 """
 
 from __future__ import annotations
@@ -27,18 +26,18 @@ from emulator.scenario.errors import UserError
 from emulator.trace.untrusted_json import decode_untrusted
 
 ENTRY_ROWS = 1000
-"""Of an entry: a line and what continues it."""
+"""The maximum number of rows of an entry: its line and continuations."""
 
 _TRACE = re.compile(
     r"\s+at [\w.$/<>]+\(|\s*\.\.\. \d+ (?:more|common)|Caused by: |[\w.$]+(?:Exception|Error)\b"
 )
-"""A row of a stack trace."""
+"""Matches a row of a stack trace."""
 _ANSI = re.compile(r"\x1b\[[\d;]*m")
 
 
 class Line(msgspec.Struct, frozen=True, gc=False):
-    """One entry of a log: wall clock in milliseconds (as its broker's clock had it). `row`: where
-    it begins in its file, from 1."""
+    """One entry of a log; the wall clock in milliseconds by the broker's own clock. `row`: its
+    first row in the file, from 1."""
 
     at_ms: int
     level: str
@@ -48,8 +47,8 @@ class Line(msgspec.Struct, frozen=True, gc=False):
 
 
 class Row(msgspec.Struct, gc=False):
-    """A row without its envelope; `at_ms`: the envelope's time (None: it has none). `is_partial`:
-    the next row continues it."""
+    """A row without its envelope; `at_ms`: the envelope's time (None: none). `is_partial`: the next
+    row continues it."""
 
     text: str
     number: int
@@ -58,8 +57,8 @@ class Row(msgspec.Struct, gc=False):
 
 
 class Envelope(msgspec.Struct, frozen=True):
-    """What is around each row. A pattern has the groups `second`, `fraction` and `zone` where it
-    has a time, and the row is what follows; `json` names the keys of message and time instead."""
+    """The text around each row. A pattern has the groups `second`, `fraction` and `zone` if it has
+    a time, and the row follows it; `json` names the keys of message and time instead."""
 
     name: str
     pattern: str = ""
@@ -67,7 +66,7 @@ class Envelope(msgspec.Struct, frozen=True):
     json: tuple[str, str] | None = None
 
     def unwrap(self, row: str, settings: Settings) -> Row | None:
-        """None: the row is not in this envelope."""
+        """None if the row is not in this envelope."""
         if self.json is not None:
             return self._from_json(row, settings)
         match = _compiled(self.pattern).match(row)
@@ -76,10 +75,10 @@ class Envelope(msgspec.Struct, frozen=True):
         groups = match.groupdict()
         at_ms = None
         if second := groups.get("second"):
-            # RFC 3164 has no year.
+            # Dates of RFC 3164 have no year.
             text = f"{settings.year} {second}" if self.date.startswith("%Y %b") else second
             fraction, zone = groups.get("fraction") or "", groups.get("zone") or ""
-            with contextlib.suppress(ValueError, OverflowError):  # a time that cannot be is none
+            with contextlib.suppress(ValueError, OverflowError):  # an invalid time is ignored
                 at_ms = milliseconds(self.date, text, fraction, zone, settings.zone)
         return Row(row[match.end() :], 0, at_ms, groups.get("partial") == "P")
 
@@ -87,7 +86,7 @@ class Envelope(msgspec.Struct, frozen=True):
         assert self.json is not None
         values = _json(row)
         text = values.get(self.json[0])
-        if isinstance(text, list):  # journald gives a message that is not UTF-8 as bytes
+        if isinstance(text, list):  # journald writes a message that is not UTF-8 as a list of bytes
             text = bytes(text).decode("utf-8", "replace")
         if not isinstance(text, str):
             return None
@@ -98,14 +97,14 @@ class Envelope(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """What logs do not say: the time zone of times without one, the year of dates without one."""
+    """Facts missing in logs: the time zone of times without one, the year of dates without one."""
 
     zone: tzinfo = UTC
     year: int = 1970
 
 
 class Layout(msgspec.Struct, frozen=True):
-    """How an entry is written: a log4j pattern, or (without one) JSON, one object a row."""
+    """The format of an entry: a log4j pattern, or (without one) JSON, one object per row."""
 
     name: str
     pattern: str = ""
@@ -165,7 +164,7 @@ _KEYS = {
     "logger": ("loggerName", "logger_name", "log.logger", "logger", "_logger", "loggername"),
     "message": ("message", "msg", "rawMessage"),
 }
-"""What JSON layouts call them: log4j2's JsonLayout and its templates (ECS, Logstash, GCP)."""
+"""The keys of JSON layouts: log4j2's JsonLayout and its templates (ECS, Logstash, GCP)."""
 _OBJECT = msgspec.json.Decoder(dict[str, object])
 _SAMPLE_ROWS = 400
 
@@ -184,7 +183,7 @@ class Format(msgspec.Struct, frozen=True):
         return f"{self.layout.name} in {self.envelope.name}"
 
     def entries(self, rows: Iterable[str], unread: dict[str, int]) -> Iterator[Line]:
-        """The entries of a file; rows that belong to none are counted in `unread`."""
+        """The entries of a file; rows outside of entries are counted in `unread`."""
         return self.of_rows(unwrapped(self.envelope, self.settings, rows, unread), unread)
 
     def of_rows(self, unwrapped: Iterator[Row], unread: dict[str, int]) -> Iterator[Line]:
@@ -254,7 +253,7 @@ class Format(msgspec.Struct, frozen=True):
             return
         text = ""
         for place, row in enumerate(rows):
-            # What ends the message is looked for on one row, and a stack trace may follow.
+            # The end of the message is searched on its first row, because a stack trace may follow.
             begins = start if place == 0 else 0
             ending = pattern.tail.search(row, begins)
             piece = row[begins : ending.start() if ending is not None else None]
@@ -282,7 +281,7 @@ class Format(msgspec.Struct, frozen=True):
 def unwrapped(
     envelope: Envelope, settings: Settings, rows: Iterable[str], unread: dict[str, int]
 ) -> Iterator[Row]:
-    """Rows without the envelope; those that are not in it are counted."""
+    """Rows without the envelope; others are counted in `unread`."""
     if envelope.name == "plain":
         yield from (Row(text, number) for number, text in enumerate(rows, 1))
         return
@@ -293,7 +292,7 @@ def unwrapped(
             if text.strip():
                 _count(unread, f"not in the envelope ({envelope.name})")
             continue
-        row.text = row.text.replace("#011", "\t")  # syslog's tab
+        row.text = row.text.replace("#011", "\t")  # syslog's escaped tab
         row.number = number
         if begun is not None:
             row.text, row.at_ms, row.number = begun.text + row.text, begun.at_ms, begun.number
@@ -305,7 +304,7 @@ def unwrapped(
 
 
 def choose(rows: Sequence[str], settings: Settings, layout: Layout | None = None) -> Format | None:
-    """The format in which most of these rows are entries; None: no entry in any of them."""
+    """The format that matches most of these rows; None if none matches any."""
     best, most = None, 0
     rows = rows[:_SAMPLE_ROWS]
     for envelope in ENVELOPES:
@@ -319,7 +318,7 @@ def choose(rows: Sequence[str], settings: Settings, layout: Layout | None = None
 
 
 def layout_of(pattern: str) -> Layout:
-    """The layout that a user names. UserError."""
+    """The layout of a user's pattern. Raises UserError."""
     try:
         compile_pattern(pattern)
     except PatternError as why:
@@ -338,7 +337,7 @@ def _compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _json(row: str) -> dict[str, object]:
-    """An object, flat: `{"log": {"level": 1}}` has `log.level`, too. Empty for anything else."""
+    """A flattened object: `{"log": {"level": 1}}` also has `log.level`. Empty for anything else."""
     if not row.startswith("{"):
         return {}
     try:
@@ -371,7 +370,7 @@ def _json_time(values: dict[str, object], zone: tzinfo) -> int | None:
 
 
 def _moment(text: str, zone: tzinfo) -> int | None:
-    """An ISO date."""
+    """Milliseconds of an ISO date."""
     match = _compiled_iso().fullmatch(text)
     if match is None:
         return None

@@ -1,8 +1,8 @@
-"""A log4j pattern as the expressions that read its lines.
+"""Compiles a log4j pattern to regular expressions for its lines.
 
 Owns the conversions (`%d %p %m (%c)%n`) and date formats of log4j 1 and 2. The message splits a
-pattern: what is before it begins an entry, what is behind it ends the message, which may have
-several rows. It must not know which patterns Kafka's users have.
+pattern: the part before it begins an entry, the part after it ends the message, which may have
+several rows. It must not know particular patterns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _ISO = (
     r" ?(?P<zone>Z|UTC|GMT|[+-]\d\d:?\d\d)?"
 )
 ISO = "iso"
-"""The format of `2026-11-22 03:00:00`, with a blank or a T."""
+"""A date like `2026-11-22 03:00:00`, with a blank or a T."""
 _CONVERSION = re.compile(r"%(?P<width>[-.\d]*)(?P<name>[A-Za-z]+|%)")
 _OPTION = re.compile(r"\{([^}]*)\}")
 _NAMES = {
@@ -41,13 +41,13 @@ _DATE_TOKEN = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 
 
 class PatternError(ValueError):
-    """Why a pattern cannot be used, in one line."""
+    """Why a pattern is not supported, in one line."""
 
 
 class LinePattern(msgspec.Struct, frozen=True):
-    """`head` matches the beginning of an entry up to its message, `tail` what ends the message on
-    its last row (None: the message ends with its row). `date`: how strptime reads the group
-    `second` (empty: the lines carry no date)."""
+    """`head` matches the beginning of an entry up to its message, `tail` the end of the message's
+    last row (None: the message ends with its row). `date`: the strptime format of the group
+    `second` (empty: the lines have no date)."""
 
     head: re.Pattern[str]
     tail: re.Pattern[str] | None
@@ -55,7 +55,6 @@ class LinePattern(msgspec.Struct, frozen=True):
 
 
 def compile_pattern(pattern: str) -> LinePattern:
-    """Raises PatternError."""
     parts: list[str] = []
     head: str | None = None
     names: list[str] = []
@@ -71,7 +70,7 @@ def compile_pattern(pattern: str) -> LinePattern:
             continue
         place = match.end()
         name = match["name"]
-        # `%pkafka`: log4j takes the longest name it knows, which is one letter where none fits.
+        # `%pkafka`: log4j uses the longest known name, which may be a single letter.
         if name not in _NAMES and name not in _IGNORED_AT_END and len(name) > 1:
             place -= len(name) - 1
             name = name[0]
@@ -104,7 +103,7 @@ def compile_pattern(pattern: str) -> LinePattern:
 
 
 def _conversion(name: str, options: list[str]) -> str:
-    """The expression of any conversion but the date and the message."""
+    """The regular expression of a conversion other than the date and the message."""
     match name:
         case "p":
             return f"(?P<level>{LEVELS})"
@@ -122,7 +121,7 @@ def _conversion(name: str, options: list[str]) -> str:
 
 
 def _date(form: str) -> tuple[str, str]:
-    """The expression of a date, and strptime's format of its group `second`."""
+    """The regular expression of a date, and the strptime format of its group `second`."""
     if form in ("", "ISO8601", "DEFAULT", "ISO8601_BASIC") or form.startswith("ISO8601_"):
         return _ISO, ISO
     named = {
@@ -137,7 +136,7 @@ def _date(form: str) -> tuple[str, str]:
         text = token[0]
         if text[0] == "S":
             is_second = False
-            # The sign between seconds and their fraction belongs to neither.
+            # The separator between seconds and their fraction belongs to neither.
             after += rf"(?P<fraction>\d{{{len(text)}}})"
         elif text[0] in "XZz":
             is_second = False
@@ -161,13 +160,13 @@ def _date(form: str) -> tuple[str, str]:
 
 
 def milliseconds(date: str, second: str, fraction: str, zone: str, local: tzinfo) -> int:
-    """The moment in milliseconds since 1970. Raises ValueError."""
+    """Milliseconds since 1970. Raises ValueError."""
     return _seconds(date, second, zone, local) * 1000 + int(f"{fraction or 0}00"[:3])
 
 
 @lru_cache(maxsize=4096)
 def _seconds(date: str, second: str, zone: str, local: tzinfo) -> int:
-    # A whole log has one format: most calls are of the same second.
+    # Cached by strptime's arguments: many lines have the same second.
     parsed = time.strptime(second.replace("T", " ") if date == ISO else second,
                            "%Y-%m-%d %H:%M:%S" if date == ISO else date)  # fmt: skip
     if zone in ("Z", "UTC", "GMT") or (not zone and local is UTC):

@@ -1,6 +1,6 @@
-"""What Kafka prints of partitions, states and lists, in the spellings of all its versions.
+"""Parses partitions, states and lists in the spellings of all Kafka versions.
 
-`orders-0` and `[orders,0]`; `isr=[1, 2]`, `ISR:1,2`, `isr=List(1, 2)`; zkVersion that became
+`orders-0` and `[orders,0]`; `isr=[1, 2]`, `ISR:1,2`, `isr=List(1, 2)`; zkVersion, later
 partitionEpoch. Plain functions of text.
 """
 
@@ -21,7 +21,7 @@ _NAMED = re.compile(r"\[?'?([\w.-]+?)'?(?:-|,\s*)(\d+)\]?")
 
 
 def fields(text: str) -> dict[str, str]:
-    """`leader=1, isr=[1, 2]` by lower-case names; what comes first counts."""
+    """`leader=1, isr=[1, 2]` by lower-case names; the first of equal names counts."""
     values: dict[str, str] = {}
     for name, value in _PAIR.findall(_BROKER_STATE.sub(r"\1", text)):
         values.setdefault(name.lower(), value)
@@ -29,12 +29,12 @@ def fields(text: str) -> dict[str, str]:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """All numbers in it: `List(1, 2)`, `[1,2]`, `1,2`."""
+    """All numbers in the text: `List(1, 2)`, `[1,2]`, `1,2`."""
     return tuple(map(int, _NUMBER.findall(text.partition("(")[2] if "(" in text else text)))
 
 
 def parse_partition(text: str) -> TopicPartition:
-    """`orders-0`, or `[orders,0]` as up to 0.10."""
+    """Parse `orders-0`, or `[orders,0]` (up to 0.10)."""
     match = _NAMED.fullmatch(text.strip())
     if match is None:
         raise ValueError(f"no partition: {text}")
@@ -43,9 +43,9 @@ def parse_partition(text: str) -> TopicPartition:
 
 @lru_cache(maxsize=1 << 16)
 def parse_state(text: str, partition: TopicPartition | None = None) -> PartitionState:
-    """A partition's entry of LeaderAndIsr or UpdateMetadata; the partition is in it from 2.4 on.
-    What the version does not print is -1, or empty. A controller sends each state to every broker:
-    one object for all of them."""
+    """Parse a partition's entry of LeaderAndIsr or UpdateMetadata, which contains the partition
+    from 2.4 on. Values that the version does not print are -1 or empty. Cached, because a
+    controller sends each state to every broker."""
     values = fields(text)
     if "topicname" in values:
         partition = TopicPartition(values["topicname"].strip("'"), int(values["partitionindex"]))

@@ -1,10 +1,9 @@
-"""Kafka's log files: found in folders, unpacked, put together, in order of writing.
+"""Finds Kafka's log files in folders, unpacks them, and orders the pieces of rotated logs.
 
-Owns names of rotated files, and which broker each file belongs to. A file's layout is found by
-trying, so a file may have any name; the names of Kafka's own say which of its logs it is. A row
-that begins no entry continues the one before (a stack trace). Nothing is dropped silently:
-unreadable lines are counted. What a file may take of memory and time is bounded, whatever it
-unpacks to. It must not know what lines mean.
+Owns the names of rotated files, and which broker each file belongs to. A file's layout is found by
+trying, so a file may have any name; Kafka's own names identify the log. A row that begins no entry
+continues the previous one (a stack trace). Unreadable lines are counted, never dropped silently.
+Memory and time per file are bounded, whatever it unpacks to. It must not know what lines mean.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from emulator.scenario.errors import UserError
 
 STATE_CHANGE, CONTROLLER, SERVER = KINDS = ("state-change", "controller", "server")
 MIXED = ""
-"""The kind of a file that may hold all of them: a container has one output."""
+"""The kind of a file that may contain all logs, such as a container's output."""
 _FILE = re.compile(r"(?P<prefix>.*?)(?P<kind>state-change|controller|server)\.log(?P<rest>[\w.-]*)")
 _OWNER = (
     re.compile(r"\[(?:Broker|KafkaServer|Controller) id=(\d{1,10})\b"),
@@ -37,27 +36,27 @@ _OWNER = (
 )
 _OF_KAFKA = ("kafka.", "state.change.logger", "org.apache.kafka.")
 LINE_BYTES = 64 * 1024
-"""Of a longer line only the beginning is read."""
+"""Only the beginning of a longer line is read."""
 
 RATIO, UNPACKED_BYTES = 200, 8 << 30
-"""A gzipped log is about 20 times as long when it is unpacked, and 1,000 times is what gzip can do:
-a file that unpacks to more than this is refused. So is one of more than 8 GiB."""
+"""A log gzips to about 1/20 of its size; gzip can reach 1/1000. Files beyond this ratio or 8 GiB
+are refused."""
 
 _SMALL = 16 << 20
-"""What unpacks to less than this is no danger, whatever its ratio is."""
+"""Files that unpack to less are accepted with any ratio."""
 
 OTHER_COMPRESSION = frozenset({".xz", ".lzma", ".bz2", ".zip", ".zst", ".lz4", ".7z", ".Z"})
 
 _SAMPLE = 20_000
 """Lines read to identify the file's broker."""
 _LOG_SUFFIXES = frozenset({".log", ".gz", ".out", ".txt", ".json"})
-"""Of a file that a user takes for a log, whatever it is named."""
+"""The suffixes of possible logs with unknown names."""
 _TRIED_ROWS = 400
 """Rows read to find the file's layout."""
 
 
 class ReadOptions(msgspec.Struct, frozen=True):
-    """What a user says of logs: the time zone of times without one, and a layout to try first."""
+    """The user's options: the time zone of times without one, and a layout to try first."""
 
     zone: tzinfo = UTC
     layout: Layout | None = None
@@ -65,8 +64,8 @@ class ReadOptions(msgspec.Struct, frozen=True):
 
 @dataclass
 class LogFile:
-    """One file, plain or gzipped; `broker` is its owner, once known. `format` None: no entry of it
-    is in a known layout."""
+    """One file, plain or gzipped; `broker` is its owner, once known. `format` None: no entry has a
+    known layout."""
 
     path: Path
     kind: str
@@ -81,12 +80,12 @@ class LogFile:
         return self.path.name
 
     def lines(self) -> Iterator[Line]:
-        """Its entries; rows before the first entry are counted as unread."""
+        """The entries; rows before the first entry are counted as unread."""
         if self.format is not None:
             yield from self.format.entries(self.rows(), self.unread)
 
     def rows(self) -> Iterator[str]:
-        """Rows as text; what a damaged file holds up to the damage."""
+        """Rows as text; a damaged file is read up to the damage."""
         try:
             for raw in self._raw_rows():
                 yield raw.rstrip(b"\r\n").decode("utf-8", "replace")
@@ -94,8 +93,8 @@ class LogFile:
             self.unread["the gzipped file is cut off"] += 1
 
     def _raw_rows(self) -> Iterator[bytes]:
-        """Lines as they lie in the file, unpacked; of long ones the first 64 KB. UserError for a
-        file that unpacks to too much."""
+        """Unpacked lines, limited to 64 KB each. Raises UserError for a file that unpacks to too
+        much."""
         gzipped = self.path.suffix == ".gz"
         with gzip.open(self.path) if gzipped else self.path.open("rb") as file:
             packed = self.path.stat().st_size
@@ -117,7 +116,7 @@ class LogFile:
 
 
 def find_logs(folders: Sequence[Path], options: ReadOptions | None = None) -> list[LogFile]:
-    """All of Kafka's log files below these folders, each with its broker. Raises UserError."""
+    """All log files of Kafka below these folders, each with its broker. Raises UserError."""
     options = options or ReadOptions()
     files: list[LogFile] = []
     refused: list[LogFile] = []
@@ -127,7 +126,8 @@ def find_logs(folders: Sequence[Path], options: ReadOptions | None = None) -> li
         if not folder.is_dir():
             raise UserError(f"{folder} is a file: give the folder that holds each broker's logs")
         paths = sorted(p for p in folder.rglob("*") if p.is_file())
-        # Beside Kafka's own files, or above them, another one repeats them: kafkaServer.out.
+        # Beside Kafka's own files, or above them, another file repeats their lines:
+        # kafkaServer.out.
         named = {above for path in paths if _FILE.fullmatch(path.name) for above in path.parents}
         for path in paths:
             name = _FILE.fullmatch(path.name)
@@ -135,7 +135,7 @@ def find_logs(folders: Sequence[Path], options: ReadOptions | None = None) -> li
                 continue
             if name and path.suffix in OTHER_COMPRESSION:
                 raise UserError(f"{path}: compressed; unpack it first (only .gz is read)")
-            # A folder may hold several brokers' logs, if each has its own prefix.
+            # A folder may contain several brokers' logs if each has its own prefix.
             group = f"{path.parent}/{name['prefix'] if name else path.name}"
             file = LogFile(path, name["kind"] if name else MIXED, group)
             _find_format(file, options)
@@ -157,7 +157,8 @@ def find_logs(folders: Sequence[Path], options: ReadOptions | None = None) -> li
 
 
 def _find_format(file: LogFile, options: ReadOptions) -> None:
-    """A file that is not named as Kafka's has to hold lines of its loggers."""
+    """Find the file's layout. A file without one of Kafka's names must have lines of Kafka's
+    loggers."""
     with file.path.open("rb") as start:
         if b"\0" in start.read(4096) and file.path.suffix != ".gz":
             return  # ZooKeeper's log, or another binary file
@@ -172,11 +173,11 @@ def _find_format(file: LogFile, options: ReadOptions) -> None:
         if not any(line.logger.startswith(_OF_KAFKA) for line in lines):
             return
     file.format = chosen
-    file.unread.clear()  # It is read again, and counted then.
+    file.unread.clear()  # they are counted when the file is read again
 
 
 def _refusal(files: Sequence[LogFile]) -> str:
-    """Why none of these files can be used; one line."""
+    """Why none of these files is usable, in one line."""
     for file in files:
         if file.format is None:
             more = f" ({len(files) - 1} more)" if len(files) > 1 else ""
@@ -213,7 +214,7 @@ def _find_owners(files: list[LogFile]) -> None:
 
 
 def in_order(files: list[LogFile]) -> list[LogFile]:
-    """The pieces of one rotated log, oldest first: by their first entry."""
+    """The pieces of one rotated log, oldest first, according to their first entries."""
     begun = []
     for file in files:
         first = next(file.lines(), None)

@@ -1,7 +1,7 @@
-"""A folder of logs read as a whole: each broker's account, and the moments that tie them together.
+"""Reads a folder of logs: each broker's account, and the moments that relate their clocks.
 
-Puts rotated files together and reads a broker's three logs side by side, in order of time. It knows
-the format of files and who reads lines, no sentence.
+Combines rotated files, and reads a broker's three logs in parallel, in order of time. It knows the
+file formats and the readers of lines, but no sentence.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from emulator.forensics.log_files import (
 from emulator.forensics.state_change import LOGGER as STATE_CHANGE_LOGGER
 
 SILENT_MINUTES = 15
-"""Every broker writes a line about expired offsets every 10 minutes."""
+"""Longer than the interval of 10 minutes at which every broker logs expired offsets."""
 
 
 @dataclass
 class Reading:
-    """What was read: by broker, and of which files."""
+    """The accounts by broker, and the files read."""
 
     accounts: dict[int, Account]
     causes: Causes
@@ -46,11 +46,11 @@ class Reading:
     minutes: set[int] = field(default_factory=set)
     """The minutes in which any log has a line."""
     ended_ms: int = 0
-    """The last line of any log."""
+    """The time of the last line of any log."""
 
     def missing(self) -> dict[int, list[str]]:
-        """Which of the three logs is missing, by broker. One output may hold them all: then what
-        was written to it counts."""
+        """The missing logs of each broker. A single output may contain all three; then its loggers
+        count."""
         present = {(file.broker, file.kind) for file in self.files}
         for broker, account in self.accounts.items():
             if (broker, MIXED) in present:
@@ -59,7 +59,7 @@ class Reading:
         return {broker: kinds for broker, kinds in lacks.items() if kinds}
 
     def silences(self) -> list[tuple[int, int]]:
-        """When no log has a line for longer than a running cluster is silent (milliseconds)."""
+        """Periods longer than SILENT_MINUTES without a line in any log, in milliseconds."""
         minutes = sorted(self.minutes)
         return [
             ((before + 1) * 60_000, after * 60_000)
@@ -69,8 +69,8 @@ class Reading:
 
     @property
     def without_states(self) -> list[int]:
-        """Brokers whose state-change.log is there, but not at TRACE: at INFO requests are counted,
-        and not what is in them."""
+        """Brokers whose state-change.log is not at TRACE: INFO has the number of requests, but not
+        their content."""
         traced = (STATE_CHANGE_LOGGER, "TRACE")
         written = {(b, logger) for b, it in self.accounts.items() for logger, _ in it.levels}
         return [
@@ -81,14 +81,14 @@ class Reading:
 
 
 def kind_of(logger: str) -> str:
-    """The file that Kafka's own configuration writes this logger's lines to."""
+    """The log to which Kafka's own configuration writes this logger's lines."""
     if logger == STATE_CHANGE_LOGGER:
         return STATE_CHANGE
     return CONTROLLER if logger.startswith("kafka.controller") else SERVER
 
 
 def read_folders(folders: Sequence[Path], options: ReadOptions | None = None) -> Reading:
-    """Raises UserError for folders with nothing of Kafka's in them."""
+    """Raises UserError for folders without Kafka's logs."""
     return read_files(find_logs(folders, options))
 
 
@@ -111,8 +111,8 @@ def read_files(files: list[LogFile]) -> Reading:
 def _stream(
     files: Iterable[LogFile], kind: str, numbers: Mapping[Path, int], counts: Counter[str]
 ) -> Iterator[tuple[Line, int]]:
-    """One log from its oldest piece to its newest, each line with the number of its file; a clock
-    that was set back stays where it is."""
+    """One log from its oldest piece to its newest, each line with the number of its file. When a
+    clock is set back, time stands at the latest value."""
     for file in in_order([one for one in files if one.kind == kind]):
         number, count = numbers[file.path], 0
         for line in file.lines():

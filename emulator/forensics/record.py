@@ -1,8 +1,8 @@
 """A scenario on real Kafka as a run like any other: directory, trace, summary, and a recording.
 
 Combines the cluster's notes (actions and requests), ZooKeeper's log, the brokers' logs and client
-results. The trace is in the one vocabulary, and the recording is
-exported from it, as an emulated run's is. It must not know how a broker is started.
+results. The recording is exported from the trace, like that of an emulated run. It must not know
+how a broker is started.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OnProgress = Callable[[int, RealKafkaWorld], object]
 
 
 def profile_of(version: str) -> str:
-    """The profile of a version, or of the line before it that has one."""
+    """The profile of the version, or of the nearest earlier one that has a profile."""
     numbers = numbers_of(version)
     known = sorted(profiles(), key=numbers_of)
     before = [name for name in known if numbers_of(name) <= numbers[: len(numbers_of(name))]]
@@ -50,8 +50,8 @@ def profile_of(version: str) -> str:
 
 
 def record(request: Request, release: Release, on_progress: OnProgress) -> Played:
-    """Play it on real Kafka. Whatever happens, nothing of it runs afterwards, and what was seen
-    until then is kept. Exceptions come as PlayFailed."""
+    """Play on real Kafka. In any case no process keeps running, and the trace so far is kept.
+    Exceptions are raised as PlayFailed."""
     with WrittenRun(request) as written:
         folder = written.directory.path
         cluster = RealKafkaWorld(request.scenario, release, folder)
@@ -81,7 +81,7 @@ def record(request: Request, release: Release, on_progress: OnProgress) -> Playe
         except Exception as error:
             raise written.fail() from error
         finally:
-            # Of a broker's folder its logs and settings stay.
+            # Keep only the logs and settings of a broker's folder.
             for broker in folder.glob("broker-*"):
                 shutil.rmtree(broker / "data", ignore_errors=True)
                 (broker / "broker.out").unlink(missing_ok=True)
@@ -105,7 +105,7 @@ def settings_of(scenario: Scenario, release: Release) -> Fact:
 
 
 def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
-    """All that is known of a cluster that is down by now."""
+    """The trace of a cluster that has ended."""
     notes = cluster.notes
     folders = sorted({log.parent for log in cluster.folder.glob("broker-*/logs/*.log")})
     logs = read_folders(folders) if folders else None
@@ -150,7 +150,7 @@ def _done(notes: RunNotes, profile: str) -> Source:
 
 
 def _when(notes: RunNotes, action: ActionRecord) -> int:
-    """What went through a client was done when it caused its first request to ZooKeeper."""
+    """An action through a client happened when it caused its first request to ZooKeeper."""
     if not action.returned_us:
         return action.at_us
     topic = action.parameters.topic
@@ -169,18 +169,18 @@ def _when(notes: RunNotes, action: ActionRecord) -> int:
 
 
 _KNOWN_BETTER = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
-"""What the notes and ZooKeeper's log say to the point."""
+"""Events that the notes and ZooKeeper's log provide more precisely."""
 
 
 def _is_known_better(event: AnyEvent) -> bool:
-    """Of a process's states only its log tells when it is up."""
+    """Of a process's states, only its log shows when it is up."""
     if isinstance(event, e.ProcessStateChanged):
         return event.state != "up"
     return isinstance(event, _KNOWN_BETTER)
 
 
 def _registered(notes: RunNotes, transactions: Source) -> Source:
-    """The first registration of each process: the moment from which the cluster sees it."""
+    """The first registration of each process, when it becomes visible to the cluster."""
     maker = Maker()
     launched = sorted((it.at_us, it.broker) for it in notes.processes if it.state == "starting")
     for event in transactions.events:

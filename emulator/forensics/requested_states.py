@@ -1,7 +1,7 @@
-"""Partition states that requests carry, where ZooKeeper's own log is missing.
+"""Partition states from requests, where ZooKeeper's own log is missing.
 
-A controller's request carries a version that no leader and no controller log was seen to write: it
-was written earlier, by an unknown writer. Each such version is recorded once, at its first mention.
+A controller's request may contain a version whose write is in no leader's or controller's log. Each
+such version is recorded once, at its first mention.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ DECIDED = "named in a decision"
 
 
 def requested_states(sources: Iterable[Source]) -> Source:
-    """`controller_cache_updated` of the request's sender, for each state of no other source."""
+    """A `controller_cache_updated` of the request's sender, for each state without another
+    source."""
     maker = Maker()
     newest: dict[TopicPartition, int] = {}
     decisions: dict[tuple[int, TopicPartition], e.IsrUpdateStarted] = {}
@@ -28,7 +29,7 @@ def requested_states(sources: Iterable[Source]) -> Source:
             case e.IsrUpdateStarted():
                 decisions[event.broker, event.partition] = event
             case e.IsrUpdated() if event.zk_version > newest.get(event.partition, -1) + 1:
-                # What the leader had before it decided is in its own words.
+                # The leader logged its state before the decision.
                 started = decisions.get((event.broker, event.partition))
                 newest[event.partition] = event.zk_version
                 if started is not None and started.from_isr:

@@ -1,4 +1,4 @@
-"""What `server.log` says: a broker's life, its ZooKeeper session, ISR decisions of leaders,
+"""Sentences of `server.log`: the broker's process, its ZooKeeper session, ISR decisions of leaders,
 fetchers and truncation.
 
 One function per sentence, in the spellings of 0.8.2 to 3.9 (Partition.scala, KafkaServer.scala,
@@ -89,8 +89,9 @@ def _updated(account: Account, match: re.Match[str]) -> None:
     r" (?:from \(offset=(?P<from>\d+).* )?to (?:\(offset=)?(?P<hw>\d+)",
 )
 def _hw(account: Account, match: re.Match[str]) -> None:
-    """DEBUG, the leader's; its log reaches at least so far. Threads write the line after they let
-    go of the lock: one that ends where the last one began is late, and tells nothing new."""
+    """A DEBUG line of the leader, whose log reaches at least this far. Threads write it after they
+    release the lock, so a line may be late: one that ends where the last one began has nothing
+    new."""
     hw, about = int(match["hw"]), account.of(_partition(match))
     late = hw == about.hw_rose_from
     about.hw_rose_from = int(match["from"] or -1)
@@ -121,7 +122,7 @@ def _rejected(account: Account, match: re.Match[str]) -> None:
     r" leaderRecoveryState=\w+, lastCommittedState",
 )
 def _proposed(account: Account, match: re.Match[str]) -> None:
-    """The leader asks the controller (2.7 on); of an expansion nothing else is said."""
+    """The leader proposes an ISR to the controller (2.7 on); an expansion is logged only here."""
     partition = _partition(match)
     about = account.of(partition)
     proposed = parse_state(match["state"], partition)
@@ -132,7 +133,7 @@ def _proposed(account: Account, match: re.Match[str]) -> None:
             e.IsrUpdateStarted,
             partition=partition,
             change="expand",
-            # Without a LeaderAndIsr before it: what it proposes, without who is new.
+            # Without an earlier LeaderAndIsr: the proposed ISR without the new members.
             from_isr=about.isr or tuple(one for one in proposed.isr if one not in joins),
             to_isr=proposed.isr,
             hw=-1,
@@ -189,7 +190,7 @@ known(
 
 @sentence(SERVER, r"^(?:\[Kafka ?Server (?:id=)?\d+\],? )?starting$")
 def _starting(account: Account, match: re.Match[str]) -> None:
-    """A new process: state received before no longer applies."""
+    """A new process: earlier state no longer applies."""
     account.partitions.clear()
     account.registered = False
     account.emit(e.BrokerStarting, profile="")
@@ -216,7 +217,7 @@ def _exited(account: Account, match: re.Match[str]) -> None:
 @sentence("kafka.zk.KafkaZkClient", r"^Creating /brokers/ids/\d+ ")
 @sentence("kafka.utils.ZKCheckedEphemeral", r"^Creating /brokers/ids/\d+ ")
 def _registers(account: Account, match: re.Match[str]) -> None:
-    """Before ZooKeeper has it."""
+    """Logged before ZooKeeper has the registration."""
     account.causes.sent(("registers", account.broker), account.clock, account.at_ms)
     account.creating_ms = account.at_ms
 
@@ -226,7 +227,7 @@ def _registers(account: Account, match: re.Match[str]) -> None:
     r"^Stat of the created znode at /brokers/ids/\d+ is: (?P<czxid>\d+),\d+,(?P<ctime>\d+),",
 )
 def _created(account: Account, match: re.Match[str]) -> None:
-    """When it was created, by ZooKeeper's clock (2.2 on): known without its transaction log."""
+    """The time of creation by ZooKeeper's clock (2.2 on), known without its transaction log."""
     key, created_ms = ("created", account.broker, match["czxid"]), int(match["ctime"])
     account.causes.sent(key, ZOOKEEPER, created_ms)
     account.causes.arrived(key, account.clock, account.at_ms)
@@ -242,7 +243,7 @@ def _created(account: Account, match: re.Match[str]) -> None:
 )
 @sentence("kafka.utils.ZkUtils", r"^Registered broker \d+ at path (?P<czxid>(?!))?")
 def _registered(account: Account, match: re.Match[str]) -> None:
-    """Later ones of the same process come from the end of a session."""
+    """Later registrations of the same process follow the end of a session."""
     czxid = int(match["czxid"] or -1)
     account.causes.seen(("zxid", czxid), account.clock, account.at_ms)
     account.causes.arrived(("registered", account.broker), account.clock, account.at_ms)
@@ -321,7 +322,7 @@ _FETCHED = (
     r"Added fetcher (?:to broker (?P<leader>\d+) )?for partitions (?P<partitions>.*)",
 )
 def _follows(account: Account, match: re.Match[str]) -> None:
-    """What makes a broker a follower is in state-change.log, where there is one."""
+    """The cause is in state-change.log, if there is one."""
     for pattern in _FETCHED:
         for one in pattern.finditer(match["partitions"]):
             partition = parse_partition(one["partition"])
@@ -343,7 +344,7 @@ def _follows(account: Account, match: re.Match[str]) -> None:
     _HEAD + r"(?P<name>\S+) starts at [Ll]eader [Ee]poch (?P<epoch>\d+) from offset (?P<leo>\d+)",
 )
 def _leads(account: Account, match: re.Match[str]) -> None:
-    """As `_follows`: 0.11 to 2.5 also say here that it leads."""
+    """Like `_follows`; 0.11 to 2.5 log a new leader here, too."""
     partition = _partition(match)
     about = account.of(partition)
     if about.requested is None:
@@ -367,7 +368,7 @@ known("kafka.server.ReplicaFetcherManager", r"Removed fetcher|[Ss]hutt?ing down|
 )
 @sentence("kafka.log.Log", r"^Truncating log (?P<partition>\S+-\d+) to offset (?P<offset>\d+)\.?$")
 def _truncated(account: Account, match: re.Match[str]) -> None:
-    """Where it ended before is what its becoming a follower said just before (-1: it did not)."""
+    """The old log end comes from the preceding line about becoming a follower (-1: none)."""
     partition, to_offset = parse_partition(match["partition"]), int(match["offset"])
     from_leo, account.of(partition).leo = account.of(partition).leo, -1
     account.emit(e.LogTruncated, partition=partition, from_leo=from_leo, to_offset=to_offset)

@@ -1,4 +1,4 @@
-"""What `state-change.log` says: control requests at a broker, state machines at the controller.
+"""Sentences of `state-change.log`: control requests at a broker, state machines at the controller.
 
 One function per sentence, in the spellings of 0.8.2 to 3.9 (StateChangeLogger.scala,
 ReplicaManager.scala, KafkaController.scala). It must not know clocks or other brokers' logs.
@@ -49,13 +49,14 @@ def _leader_and_isr(account: Account, match: re.Match[str]) -> None:
 
 
 def _sent_state(request: str, sender: int, to: int, state: PartitionState) -> tuple[object, ...]:
-    """A new controller sends what the last one has sent already."""
+    """A new controller sends the same states again."""
     version = state.leader_epoch, state.zk_version, state.controller_epoch, state.is_new
     return (request, sender, to, state.partition, *version)
 
 
 def _answers(account: Account, request: str, match: re.Match[str]) -> None:
-    """The answer leaves after this line; one per request, however many partitions it has."""
+    """The response is sent after this line; there is one per request, whatever its number of
+    partitions."""
     key = ("answer", request, int(match["from"]), account.broker, int(match["id"]))
     account.causes.answered(key, account.clock, account.at_ms)
 
@@ -120,7 +121,7 @@ def _becomes(account: Account, match: re.Match[str]) -> None:
     r" partition (?P<partition>[^\s,]+(?:,\d+\])?)",
 )
 def _completed(account: Account, match: re.Match[str]) -> None:
-    """Up to 2.5 nothing more is said: offsets are unknown, -1."""
+    """Up to 2.5 offsets are not logged: -1."""
     about = account.of(_partition(match))
     state = about.requested
     if state is not None and about.leader_epoch != state.leader_epoch:
@@ -243,7 +244,7 @@ _IN_CAPITALS = {
     "UpdateMetadata": "UPDATE_METADATA",
     "StopReplica": "STOP_REPLICA",
 }
-"""As 0.8.2 names the responses, and every later version the requests."""
+"""0.8.2 uses these names for responses, later versions for requests."""
 _CONTROLLER = r"\[?Controller (?:id=)?\d+ epoch[= ](?P<controller_epoch>\d+)\]?:? "
 
 
@@ -328,7 +329,7 @@ def _answer(account: Account, match: re.Match[str]) -> None:
     r"Partition (?P<partition>\S+) state changed to \((?P<state>[^)]*)\) after removing replica",
 )
 def _removed_from_isr(account: Account, match: re.Match[str]) -> None:
-    """The write is in ZooKeeper's log, where there is one."""
+    """ZooKeeper's log has the write, if there is one."""
     _partition(match)
     numbers(match["state"])
 

@@ -1,1 +1,1 @@
-"""What is wrong with a cluster, seen from its trace: one file per diagnosis, found by a scan."""
+"""Problems of a cluster, diagnosed from its trace: one file per diagnosis."""

@@ -1,9 +1,9 @@
-"""What a diagnosis is, and the registry of them.
+"""The base class of diagnoses, and their registry.
 
-A diagnosis is one file in this package, named as the hazard is in the catalogue, with one subclass
-of `Diagnosis`: the pattern that it leaves in a trace, from its beginning to its end, and its cure.
-It hears events through `on_...` methods after the state has heard them, and works on facts that
-real clusters log. Nothing else knows its name.
+A diagnosis is one file in this package, named like the hazard in the catalogue, with one subclass
+of `Diagnosis`: the pattern of the hazard in a trace, from its beginning to its end. It receives
+events through `on_...` methods after the state, and uses only facts that real clusters log. Only
+its own file knows its name.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ NOT_ENDED = "it had not ended when the trace ends"
 
 
 class Diagnosed(msgspec.Struct, frozen=True):
-    """One case: what was seen from `from_us` to `to_us` (None: it had not ended when the trace
-    ends), of `broker`, how it ended, and the events that show it."""
+    """One case of a hazard: seen from `from_us` to `to_us` (None: until the trace ends), at
+    `broker`; how it ended, and the events that show it."""
 
     name: str
     broker: int
@@ -42,15 +42,14 @@ class Diagnosed(msgspec.Struct, frozen=True):
 
 
 class Coverage(msgspec.Struct, frozen=True):
-    """What a trace covers beyond its events: until when somebody looked, and when nobody did
-    (microseconds of the trace)."""
+    """The time covered by the logs: their end, and their gaps (microseconds of the trace)."""
 
     until_us: int = 0
     silences: tuple[Interval, ...] = ()
 
 
 class Fact(Protocol):
-    """What a case begins or ends with: an event, or a state as its writer's event."""
+    """The beginning or end of a case: an event, or a state with its writer's event."""
 
     @property
     def seq(self) -> int: ...
@@ -73,7 +72,7 @@ def written(state: State) -> Written:
 
 
 class Case(msgspec.Struct):
-    """One that has begun and not ended yet. It counts when it has lasted for `patience_us`."""
+    """A case that has not ended yet. It counts after it has lasted for `patience_us`."""
 
     broker: int
     partitions: tuple[TopicPartition, ...]
@@ -84,11 +83,11 @@ class Case(msgspec.Struct):
 
 
 class Diagnosis:
-    """One hazard's pattern."""
+    """The pattern of one hazard."""
 
     cure: ClassVar[str]
     needs: ClassVar[tuple[str, ...]]
-    """The logs that it reads (`state-change`, `controller`, `server`, `zookeeper`)."""
+    """The logs that it needs (`state-change`, `controller`, `server`, `zookeeper`)."""
 
     def __init__(self, state: TraceState) -> None:
         self.state = state
@@ -97,11 +96,11 @@ class Diagnosis:
         self.prepare()
 
     def prepare(self) -> None:
-        """Make what it keeps."""
+        """Initialise its state."""
 
     @property
     def name(self) -> str:
-        """The hazard's name in the catalogue: its file is named so."""
+        """The hazard's name in the catalogue, from the file's name."""
         return name_of(type(self))
 
     def begin(
@@ -113,7 +112,7 @@ class Diagnosis:
         broker: int | None = None,
         patience_us: int = 0,
     ) -> Case:
-        """A case begins with this event, unless one with this key goes on."""
+        """Begin a case with this event, unless one with this key is open."""
         case = self.going_on.get(key)
         if case is None:
             of = event.broker if broker is None else broker
@@ -122,27 +121,28 @@ class Diagnosis:
         return case
 
     def end(self, key: Hashable, event: Fact, how: str) -> None:
-        """The case with this key, if one goes on, ended with this event."""
+        """End the open case with this key, if there is one."""
         case = self.going_on.pop(key, None)
         if case is not None and event.t - case.from_us >= case.patience_us:
             case.facts.append(event.seq)
             self._add(case, event.t, how)
 
     def forget(self, key: Hashable) -> None:
-        """It was no case."""
+        """Discard the open case with this key."""
         self.going_on.pop(key, None)
 
     def keys(self, is_meant: Callable[[Case], bool]) -> list[Hashable]:
-        """The keys of the cases that go on and are meant."""
+        """The keys of the open cases that match."""
         return [key for key, case in self.going_on.items() if is_meant(case)]
 
     def pass_silence(self, from_us: int) -> None:
-        """Nothing is known from this moment on, for a while: who waits may have waited in vain."""
+        """Nothing is known from this moment until the logs continue, so that waiting times are
+        unreliable."""
         for key in self.keys(lambda case: from_us - case.from_us < case.patience_us):
             self.forget(key)
 
     def finish(self, now_us: int) -> None:
-        """The trace is over; what goes on has no end."""
+        """The trace has ended; open cases have no end."""
         for case in self.going_on.values():
             if now_us - case.from_us >= case.patience_us:
                 self._add(case, None, NOT_ENDED)
@@ -159,7 +159,7 @@ class Diagnosis:
 
 
 def name_of(kind: type[Diagnosis]) -> str:
-    """The hazard's name in the catalogue; without a ticket, as invariants' recognisers have it."""
+    """The hazard's name in the catalogue, or, without a ticket, its recogniser's name."""
     name = kind.__module__.rpartition(".")[2]
     if name.startswith(("kafka_", "kip_")):
         return re.sub(r"^[a-z]+", lambda ticket: ticket[0].upper(), name.replace("_", "-"))
@@ -168,12 +168,12 @@ def name_of(kind: type[Diagnosis]) -> str:
 
 @cache
 def diagnoses() -> tuple[type[Diagnosis], ...]:
-    """All of them; found by a scan of this package."""
+    """All diagnoses, found by a scan of this package."""
     return tuple(sorted(classes_of("emulator.forensics.diagnoses", Diagnosis), key=name_of))
 
 
 class Diagnoses:
-    """All diagnoses of one trace. Hears each event after `state` has."""
+    """All diagnoses of one trace. Must receive each event after `state`."""
 
     def __init__(self, state: TraceState, coverage: Coverage | None = None) -> None:
         self.state, self._coverage = state, coverage or Coverage()
@@ -189,7 +189,7 @@ class Diagnoses:
         self._dispatch(event)
 
     def finish(self) -> list[Diagnosed]:
-        """All cases, in order of time; the trace is over."""
+        """All cases in order of time, at the end of the trace."""
         for one in self.all:
             one.finish(max(self.state.clock.now_us, self._coverage.until_us))
         cases = [case for one in self.all for case in one.cases]
@@ -197,7 +197,7 @@ class Diagnoses:
 
 
 def diagnose(events: Iterable[AnyEvent], coverage: Coverage | None = None) -> list[Diagnosed]:
-    """All that is seen in a trace, in order of time."""
+    """All cases in a trace, in order of time."""
     state = TraceState(level_histories=False)
     every = Diagnoses(state, coverage)
     for event in events:

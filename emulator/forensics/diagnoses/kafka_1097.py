@@ -1,4 +1,4 @@
-"""A broker joins an ISR although the partition is not assigned to it any more (KAFKA-1097)."""
+"""A broker joins an ISR although it is no longer an assigned replica (KAFKA-1097)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from emulator.trace.values import TopicPartition
 
 
 class UnassignedMember(Diagnosis):
-    """A reassignment takes the replica away; before the broker has received StopReplica its fetch
-    is caught up, and the leader adds it."""
+    """A reassignment removes the replica. Before the broker has received StopReplica, its fetch is
+    caught up, and the leader adds it to the ISR."""
 
     needs = ("state-change", "server")
     cure = (

@@ -1,4 +1,4 @@
-"""A broker that restarts, and that the controller sends nothing (KAFKA-1120)."""
+"""A restarted broker to which the controller sends nothing (KAFKA-1120)."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from emulator.forensics.diagnoses.base import Diagnosis
 from emulator.trace import events as e
 
 PATIENCE_US = 15_000_000
-"""More than a session timeout: who dies is found dead by then, and then found new."""
+"""Longer than a session timeout: by then a broker's death has been noticed, and then its return."""
 
 
 class BounceNotSeen(Diagnosis):
-    """It died and returned before the controller had looked: the list of brokers is as before."""
+    """The broker died and returned before the controller had looked, so the list of brokers looks
+    unchanged."""
 
     needs = ("state-change", "controller", "server")
     cure = (
@@ -40,7 +41,7 @@ class BounceNotSeen(Diagnosis):
             )
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
-        """It was noticed: late, and then another failure."""
+        """The change was noticed late, which is another failure."""
         for broker in (*event.added, *event.deleted, *event.bounced):
             self.end(broker, event, f"controller {event.broker} noticed it")
 

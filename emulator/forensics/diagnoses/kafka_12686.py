@@ -1,4 +1,4 @@
-"""A proposal of a leader that was never sent, and stays pending (KAFKA-12686)."""
+"""A leader's proposal that was never sent and stays pending (KAFKA-12686)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from emulator.trace.values import TopicPartition
 
 
 class ProposalNeverSent(PendingProposal):
-    """A late response to an earlier proposal removes the new one from the map of what is to be
-    sent. Nothing else ends it."""
+    """A late response to an earlier proposal removes the new one from the map of unsent proposals,
+    and nothing else ends it."""
 
     error = ""
 
@@ -18,7 +18,7 @@ class ProposalNeverSent(PendingProposal):
         self._dropped: set[tuple[int, TopicPartition]] = set()
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
-        """A proposal whose response is still to come: nothing else makes the next one vanish."""
+        """A proposal with an outstanding response: only that can remove the next one."""
         key = event.broker, event.partition
         if key in self._answer:
             self._dropped.add(key)

@@ -1,4 +1,5 @@
-"""A controller resigns, and nobody is elected: `/controller` still has its name (KAFKA-13461)."""
+"""A controller resigns and none is elected, because `/controller` still contains its id
+(KAFKA-13461)."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ PATIENCE_US = 5_000_000
 
 
 class ResignedAndStillNamed(Diagnosis):
-    """It resigns after an authentication failure although its session lives, finds its own name in
-    `/controller`, and takes itself for elected. It needs ZooKeeper's own log."""
+    """The controller resigns after an authentication failure although its session lives, finds its
+    own id in `/controller`, and does not run for election. Needs ZooKeeper's own log."""
 
     needs = ("controller", "zookeeper")
     cure = (

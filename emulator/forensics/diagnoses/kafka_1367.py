@@ -1,7 +1,7 @@
-"""An ISR change that no broker is notified of (KAFKA-1367).
+"""An ISR change of which no broker is notified (KAFKA-1367).
 
-Owns this pattern: a leader wrote a state, and no broker's metadata shows its ISR although more time
-went by than a notification may take. It works on ISRs: what 0.8 logs has no ZooKeeper version.
+The pattern: a leader wrote a state, and no broker's metadata has its ISR within the longest time
+that a notification takes. It compares ISRs, because 0.8 does not log ZooKeeper versions.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from emulator.trace.state.partitions import Partition, State
 from emulator.trace.values import TopicPartition
 
 PATIENCE_US = 75_000_000
-"""A change waits for quiet, 60 s at most, and is looked at every 2.5 s."""
+"""A change waits for a quiet period, at most 60 s, and is checked every 2.5 s."""
 
 
 class ChangeNotAnnounced(Diagnosis):
-    """Up to 0.8 a leader that changes its ISR tells nobody; later a notification was lost. Brokers
-    show clients an ISR that is no longer so, until the next election."""
+    """Up to 0.8 a leader notifies nobody of its ISR changes; later a notification was lost. Brokers
+    return an outdated ISR to clients until the next election."""
 
     needs = ("state-change", "server")
     cure = (

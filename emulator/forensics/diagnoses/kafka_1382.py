@@ -1,4 +1,4 @@
-"""A leader whose ISR update was written, and that never heard of it (KAFKA-1382)."""
+"""A leader whose ISR update was written without its knowledge (KAFKA-1382)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from emulator.forensics.diagnoses.rejections import RejectedUpdates
 
 
 class OwnWriteNotRecognised(RejectedUpdates):
-    """The connection broke after ZooKeeper had written: the client repeats the write, and the
-    version that it expects is gone. Only ZooKeeper's own log tells it apart from KAFKA-2729."""
+    """The connection broke after ZooKeeper had written. The client repeats the write, and the
+    expected version is gone. Only ZooKeeper's own log distinguishes this from KAFKA-2729."""
 
     is_own = True
     needs = ("server", "zookeeper")

@@ -1,4 +1,4 @@
-"""A proposal that was written, and is answered as outdated (KAFKA-14144)."""
+"""A proposal that was written but answered as outdated (KAFKA-14144)."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from emulator.forensics.diagnoses.pending import PendingProposal
 
 
 class OutdatedAfterItsOwnWrite(PendingProposal):
-    """The response to the first request is lost. The repeated one expects a version that is gone:
-    the controller answers INVALID_UPDATE_VERSION, which the leader takes as final."""
+    """The response to the first request is lost. The repeated request expects a version that is
+    gone, so the controller answers INVALID_UPDATE_VERSION, which the leader treats as final."""
 
     error = "INVALID_UPDATE_VERSION"
     cure = (

@@ -6,8 +6,8 @@ from emulator.forensics.diagnoses.pending import PendingProposal
 
 
 class RefusedByOutdatedController(PendingProposal):
-    """The controller does not know yet that it was replaced. It finds a leader epoch that is
-    greater than its own and answers FENCED_LEADER_EPOCH, which the leader takes as final."""
+    """The controller does not know yet that it was replaced. It finds a leader epoch greater than
+    its own and answers FENCED_LEADER_EPOCH, which the leader treats as final."""
 
     error = "FENCED_LEADER_EPOCH"
     cure = (

@@ -1,4 +1,4 @@
-"""An unclean election: a broker leads that was not in the ISR (KAFKA-1555)."""
+"""An unclean election: the new leader was not in the ISR (KAFKA-1555)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from emulator.trace.values import TopicPartition
 
 
 class UncleanElection(Diagnosis):
-    """The ISR shrank to the leader alone, which acknowledged on its own, and was lost. The elected
-    broker lacks what it did not fetch; who has it truncates."""
+    """The ISR shrank to the leader alone, which acknowledged records and was lost. The elected
+    broker lacks the records that it had not fetched; replicas that have them truncate."""
 
     needs = ("state-change",)
     cure = (

@@ -1,4 +1,4 @@
-"""A leader that ZooKeeper has overtaken, and that rejects its own ISR updates (KAFKA-2729)."""
+"""A leader whose cached version is outdated, so that its ISR updates fail (KAFKA-2729)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from emulator.forensics.diagnoses.rejections import RejectedUpdates
 
 
 class StuckLeader(RejectedUpdates):
-    """The leader lost its session, or was paused; meanwhile another broker wrote the state. It
-    was not notified: its cached version makes ZooKeeper refuse its own writes, and it goes on
-    serving (Partition.scala "Cached zkVersion ... skip updating ISR")."""
+    """The leader lost its session or was paused, and meanwhile another broker wrote the state
+    without notifying it. ZooKeeper refuses the leader's writes because of its cached version, and
+    it keeps serving (Partition.scala "Cached zkVersion ... skip updating ISR")."""
 
     is_own = False
     cure = (

@@ -1,4 +1,4 @@
-"""A follower skips a LeaderAndIsr, because it does not know the leader yet (KAFKA-4443)."""
+"""A follower skips a LeaderAndIsr because it does not know the leader yet (KAFKA-4443)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PATIENCE_US = 5_000_000
 
 
 class LeaderUnknownToFollower(Diagnosis):
-    """A new controller sends LeaderAndIsr before UpdateMetadata, which names the live brokers: the
-    follower looks the leader up, does not find it, and answers as if nothing were wrong."""
+    """A new controller sends LeaderAndIsr before UpdateMetadata, which contains the live brokers.
+    The follower does not find the leader, and responds without an error."""
 
     needs = ("state-change",)
     cure = (
@@ -26,7 +26,7 @@ class LeaderUnknownToFollower(Diagnosis):
         self._known.add((event.broker, event.sender_epoch))
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
-        """It is none if the follower takes its role, or says that the request is old."""
+        """No case if the follower takes its role, or rejects the request as outdated."""
         key = event.broker, event.state.partition
         if event.state.leader in (-1, event.broker):
             return
@@ -34,7 +34,7 @@ class LeaderUnknownToFollower(Diagnosis):
             self._begin(key, event, event.state.leader)
 
     def on_leader_and_isr_ignored(self, event: e.LeaderAndIsrIgnored) -> None:
-        """The answer to an entry that is skipped is NONE."""
+        """The response to a skipped entry is NONE."""
         key = event.broker, event.state.partition
         if event.error != "NONE":
             self.forget(key)

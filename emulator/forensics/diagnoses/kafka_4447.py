@@ -1,4 +1,4 @@
-"""A controller that has resigned, and that goes on to act (KAFKA-4447)."""
+"""A controller that keeps acting after it has resigned (KAFKA-4447)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from emulator.forensics.diagnoses.base import Diagnosis, Fact
 from emulator.trace import events as e
 
 SURE_AFTER_US = 100_000
-"""Clocks of logs agree within less."""
+"""The remaining error of the clocks of logs is smaller."""
 
 
 class ResignedAndActs(Diagnosis):
-    """Its listeners stay: an event that was queued before is processed after. It has no broker to
-    inform, and deletes the notification that the new controller would have read."""
+    """Its listeners stay registered, so an event that was queued before is still processed. It
+    informs no broker, and deletes the notification that the new controller would have read."""
 
     needs = ("controller", "zookeeper")
     cure = (

@@ -1,4 +1,4 @@
-"""A controller that takes a broker for dead which has already restarted (KAFKA-5502)."""
+"""A controller that handles the death of a broker after the broker has restarted (KAFKA-5502)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from emulator.forensics.diagnoses.base import Diagnosis
 from emulator.trace import events as e
 
 SURE_AFTER_US = 100_000
-"""Clocks of logs agree within less."""
+"""The remaining error of the clocks of logs is smaller."""
 
 
 class RestartedTakenForDead(Diagnosis):
-    """The controller is busy; two events wait, each with the list of brokers of when it was queued.
-    It handles a death that is over, and moves leaderships away."""
+    """The controller is busy; two events are queued, each with the list of brokers from when it was
+    queued. It handles an outdated death, and moves leaderships away."""
 
     needs = ("controller", "server")
     cure = (
@@ -24,7 +24,7 @@ class RestartedTakenForDead(Diagnosis):
         self._noticed_us: dict[int, int] = {}
 
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
-        """The controller may write its line before the broker does."""
+        """The controller's log line may precede the broker's."""
         if event.t - self._noticed_us.get(event.broker, -SURE_AFTER_US) >= SURE_AFTER_US:
             self._registered[event.broker] = event
 

@@ -1,4 +1,4 @@
-"""A notification that a new controller leaves in place (KAFKA-5879)."""
+"""A notification that a new controller ignores (KAFKA-5879)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ PATIENCE_US = 3_000_000
 
 
 class NotificationLeft(Diagnosis):
-    """It was created while there was no controller. The next one watches the parent and lists
-    nothing: only another notification wakes it up. It needs ZooKeeper's own log."""
+    """The notification was created while there was no controller. The next controller watches the
+    parent but does not list the children, so only another notification wakes it up. Needs
+    ZooKeeper's own log."""
 
     needs = ("controller", "zookeeper")
     cure = (

@@ -1,7 +1,7 @@
-"""A controller that another has replaced, and that goes on to write (KAFKA-6082).
+"""A replaced controller that keeps writing (KAFKA-6082).
 
-Owns this pattern: a state whose deciding controller was elected before the newest one, and that was
-written well after that one's election. It looks at elections and states, at nothing else.
+The pattern: a state that was decided by a controller elected before the newest one, and written
+well after the newest one's election. It uses only elections and states.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
 
 SURE_AFTER_US = 100_000
-"""Clocks of logs agree within less; a write of the moment of the election may be of before it."""
+"""The remaining error of the clocks of logs is smaller; a write at the moment of the election may
+precede it."""
 
 
 class ReplacedController(Diagnosis):
-    """`/controller` was deleted, or a new session let an old write through: up to 2.0 nothing
-    in ZooKeeper says who may write, and the new controller never hears of it."""
+    """`/controller` was deleted, or a new session let an old write pass. Up to 2.0 ZooKeeper does
+    not check who writes, and the new controller does not learn of the write."""
 
     needs = ("controller", "zookeeper")
     cure = (
@@ -59,6 +60,6 @@ class ReplacedController(Diagnosis):
         self.end(epoch, last, "it was its last write; no other controller learned of it")
 
     def finish(self, now_us: int) -> None:
-        """Nothing that it writes later is in the trace."""
+        """The trace has none of its later writes."""
         for epoch in list(self._writes):
             self._end(epoch)

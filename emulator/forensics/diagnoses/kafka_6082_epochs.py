@@ -7,8 +7,8 @@ from emulator.trace import events as e
 
 
 class EpochOfAnother(Diagnosis):
-    """Up to 2.0 `/controller` is created and the epoch raised, each for itself; in between the
-    session may end, and another be elected."""
+    """Up to 2.0 `/controller` is created and the epoch raised in separate requests. In between the
+    session may expire, and another broker be elected."""
 
     needs = ("controller", "zookeeper")
     cure = (

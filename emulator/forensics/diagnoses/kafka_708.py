@@ -1,4 +1,4 @@
-"""A partition with an empty ISR: no replica may lead (KAFKA-708)."""
+"""A partition with an empty ISR, so that no replica may become leader (KAFKA-708)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from emulator.trace.state.partitions import Partition, State
 
 
 class EmptyIsr(Diagnosis):
-    """The controller removed the last member, because unclean elections were allowed then."""
+    """The controller removed the last member because unclean elections were enabled."""
 
     needs = ("state-change",)
     cure = (

@@ -1,4 +1,5 @@
-"""A restarted broker whose replicas are stopped for its last process's shutdown (KAFKA-7235)."""
+"""A restarted broker whose replicas are stopped because of its previous process's shutdown
+(KAFKA-7235)."""
 
 from __future__ import annotations
 
@@ -6,12 +7,12 @@ from emulator.forensics.diagnoses.base import Diagnosis
 from emulator.trace import events as e
 
 PATIENCE_US = 5_000_000
-"""A replica that is removed is stopped first, and deleted at once."""
+"""When a replica is removed, it is stopped first and deleted at once."""
 
 
 class ShutdownOfTheLastProcess(Diagnosis):
-    """Nothing in a request for controlled shutdown says which process sent it. The new process
-    counts as shutting down: it is sent nothing any more."""
+    """A request for controlled shutdown does not identify the process that sent it. The new process
+    is treated as shutting down, and receives no more requests."""
 
     needs = ("state-change", "server")
     cure = (
@@ -42,6 +43,6 @@ class ShutdownOfTheLastProcess(Diagnosis):
                 self.end(key, event, "its process ended")
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        """A partition that is deleted has its replicas stopped, too."""
+        """The replicas of a deleted partition are stopped, too."""
         for key in self.keys(lambda case: not set(case.partitions).isdisjoint(event.removed)):
             self.forget(key)

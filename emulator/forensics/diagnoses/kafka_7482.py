@@ -1,4 +1,5 @@
-"""A broker that shuts down leads on, since nobody tells it of its successor (KAFKA-7482)."""
+"""A broker that is shutting down stays leader because it does not learn of its successor
+(KAFKA-7482)."""
 
 from __future__ import annotations
 
@@ -10,8 +11,8 @@ PATIENCE_US = 1_000_000
 
 
 class LeadsWhileShuttingDown(Diagnosis):
-    """Its leaderships are moved, and sent to all live brokers; those that shut down are not among
-    them. Records that it accepts with acks=1 are lost."""
+    """Its leaderships are moved, and the change is sent to all live brokers, which exclude brokers
+    that are shutting down. Records that it accepts with acks=1 are lost."""
 
     needs = ("state-change", "server")
     cure = (

@@ -1,4 +1,4 @@
-"""Metadata that carries an older leader epoch than the replicas were sent (KAFKA-9212)."""
+"""Metadata with an older leader epoch than the one sent to the replicas (KAFKA-9212)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from emulator.trace.values import TopicPartition
 
 
 class OldEpochInMetadata(Diagnosis):
-    """A reassignment raises the epoch, and the controller does not store it: clients that use the
-    epoch of their metadata are fenced by the leader, ask again, and receive the same."""
+    """A reassignment raises the epoch, but the controller does not store it. Clients that use their
+    metadata's epoch are fenced by the leader, refresh their metadata, and receive the same
+    epoch."""
 
     needs = ("state-change",)
     cure = (
@@ -26,7 +27,7 @@ class OldEpochInMetadata(Diagnosis):
         self._sent[event.broker, state.partition] = sent
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
-        """One thread sends both kinds: what comes later is newer."""
+        """One thread sends both kinds of requests, so the later one is newer."""
         for state in event.states:
             key = event.broker, state.partition
             sender, sender_epoch, epoch = self._sent.get(key, (-1, -1, -1))

@@ -1,4 +1,4 @@
-"""The ISR's last member returns without the end of its log, and leads (KIP-966)."""
+"""The ISR's last member returns without the end of its log, and becomes leader (KIP-966)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from emulator.trace.values import TopicPartition
 
 class LastMemberLosesItsTail(Diagnosis):
     """Kafka does not flush before it acknowledges. A machine that crashed as the last member is
-    elected with what its disk has; followers that have more truncate."""
+    elected with the content of its disk; followers that have more records truncate."""
 
     needs = ("state-change", "server")
     cure = (
@@ -49,7 +49,7 @@ class LastMemberLosesItsTail(Diagnosis):
         if leads is None or event.broker == leads.broker or event.from_leo <= event.to_offset:
             return
         if leads.leo >= event.from_leo:
-            return  # the leader has as much: other records, and not a tail that is missing
+            return  # the leader has as many records: they differ, but no tail is missing
         name = event.partition
         case: Case = self.begin(
             name,

@@ -1,4 +1,4 @@
-"""A broker that shows a topic which was deleted while it had no session."""
+"""A broker whose metadata has a topic that was deleted while it had no session."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ PATIENCE_US = 5_000_000
 
 
 class MissedDeletion(Diagnosis):
-    """A deletion is announced once, to the brokers that are live then. One that returns with a new
-    session is sent the topics that exist, and its cache drops nothing."""
+    """A deletion is announced once, to the live brokers. A broker that returns with a new session
+    receives the existing topics, and its cache keeps the deleted one."""
 
     needs = ("state-change", "server")
     cure = (
@@ -23,7 +23,7 @@ class MissedDeletion(Diagnosis):
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         for state in event.states:
             for key in self._of(state.partition):
-                self.forget(key)  # created again, or not deleted
+                self.forget(key)  # recreated, or not deleted
         for name in event.removed:
             self.end((event.broker, name), event, "it was sent the deletion")
             for broker in self.state.metadata.entries:

@@ -1,7 +1,7 @@
-"""A leader's proposal to change the ISR that no answer ends (AlterIsr, 2.7 on): what several
-hazards share.
+"""A leader's pending proposal without an effective response (AlterIsr, 2.7 on); shared by several
+hazards.
 
-Owns when such a proposal begins and ends. What the leader heard of it is what tells them apart.
+Owns when such a proposal begins and ends. The responses to the leader distinguish the hazards.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from emulator.trace import events as e
 from emulator.trace.values import TopicPartition
 
 PATIENCE_US = 5_000_000
-"""A leader sends its request again after 50 ms."""
+"""A leader resends its request after 50 ms."""
 
 
 class PendingProposal(Diagnosis):
-    """`error`: what the leader was answered last; empty: nothing."""
+    """`error`: the error of the last response; empty: there was none."""
 
     error: ClassVar[str]
     needs = ("state-change", "server")

@@ -1,7 +1,7 @@
-"""A leader's ISR updates that ZooKeeper refuses, one after the other: what two hazards share.
+"""A series of a leader's ISR updates that ZooKeeper refuses; shared by two hazards.
 
-Owns when such a row begins and ends. Whose write it was that came in between is what tells them
-apart.
+Owns when such a series begins and ends. The writer of the intervening state distinguishes the
+hazards.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from emulator.trace.values import TopicPartition
 
 
 class RejectedUpdates(Diagnosis):
-    """`is_own`: the state that ZooKeeper has was written by the leader itself."""
+    """`is_own`: the leader itself wrote ZooKeeper's state."""
 
     is_own: ClassVar[bool]
     needs: ClassVar[tuple[str, ...]] = ("server",)
@@ -64,7 +64,7 @@ class RejectedUpdates(Diagnosis):
         self._stop(event, event.partition, "a LeaderAndIsr brought the current state")
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
-        """Only a follower truncates: the end, where nothing else is logged of it."""
+        """Only a follower truncates, so this ends the case if no other log line does."""
         self._stop(event, event.partition, "it follows another leader")
 
     def on_isr_updated(self, event: e.IsrUpdated) -> None:
