@@ -158,7 +158,7 @@ def _follow(
 
 
 def settings_of(conf: list[str] | None) -> dict[str, str]:
-    """`--spark-conf KEY=VALUE`."""
+    """Parse `--spark-conf KEY=VALUE`."""
     from emulator.scenario.errors import UserError
 
     settings = {}

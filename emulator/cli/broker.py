@@ -127,11 +127,11 @@ def command(
             " do anything to this cluster (SECURITY.md)",
             file=sys.stderr,
         )
-    # As many descriptors as the machine allows, as the JVM takes them (-XX:+MaxFDLimit).
+    # As many descriptors as the machine allows, like the JVM (-XX:+MaxFDLimit).
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     with claim(OperatingSystemFiles(), data, broker) if data is not None else nullcontext():
-        process = StandaloneBroker(options)  # listens before it waits: a port in use is an error
+        process = StandaloneBroker(options)  # listens at once: a port in use is an error
         if began_ns is None:
             wait_for_server(zookeeper)
         if not process.run():
@@ -147,7 +147,7 @@ def is_loopback(host: str) -> bool:
 
 
 def check_settings(profile: Profile, settings: dict[str, str]) -> None:
-    """Raises UserError for a value that a setting cannot have."""
+    """Raises UserError for an invalid value."""
     try:
         KafkaConfig.of(profile.values, settings)
     except BadSetting as error:

@@ -48,7 +48,7 @@ def command(
     unknown = not events or (converged and not whole)
     verdict = "not held" if violations else "unknown" if unknown else "held"
     if as_json:
-        # `whole`: not interrupted; `invariants`: those checked; `violations` as in
+        # `whole`: not interrupted; `invariants`: those that were checked; `violations` as in
         # summary.json.
         print_json(
             {

@@ -1,7 +1,7 @@
 """`isr cluster`: a cluster that stays up, to try clients and faults on.
 
-Owns the options, and how a cluster is shown; `runs.cluster_session` runs it. A fault is any action
-of the registry, with its name: nothing here lists them.
+Owns the options, and how a cluster is shown; `runs.cluster_session` runs it. Every action of the
+registry is a command under its own name.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def up(
 
     Exit codes: 0 the cluster ran, and has ended (with -d: it is ready).
     """
-    # Other commands of the group do not wait for what plays.
+    # Other commands of the group need not wait for this import.
     from emulator.runs.session import Request
     from emulator.scenario.load import loads
 
@@ -131,7 +131,7 @@ def up(
     if not detach:
         _run(request, as_json=as_json, on_ready=lambda run: None)
         return
-    # The child shows what happens until it is ready, and says so by a byte.
+    # The child prints its progress until it is ready, and reports that by a byte.
     ready, is_ready = os.pipe()
     child = os.fork()
     if child:
@@ -156,7 +156,7 @@ def up(
 
 
 def _scenario_text(brokers: int, kafka: list[str]) -> str:
-    """What is played: nothing but the brokers."""
+    """A scenario with nothing but the brokers."""
     hosts = {}
     for pair in kafka:
         match = re.fullmatch(r"(\d+)=(\S+)", pair)
@@ -170,7 +170,7 @@ def _scenario_text(brokers: int, kafka: list[str]) -> str:
 
 
 def _wait_until_ready(child: int, ready: int) -> int:
-    """The exit code; a signal to us goes to the child, which ends in an orderly way."""
+    """The exit code. Signals are forwarded to the child, which ends in an orderly way."""
 
     def pass_on(number: int, _: FrameType | None) -> None:
         os.kill(child, signal.SIGTERM)
@@ -265,7 +265,7 @@ def logs(
     folder = newest_cluster(run)
     processes = folder / PROCESS_FOLDER
     files = {path.stem.rpartition("-")[2]: path for path in processes.glob("broker-*.log")}
-    for path in processes.glob("broker-*/logs/server.log"):  # real Kafka's
+    for path in processes.glob("broker-*/logs/server.log"):  # a real Kafka's log
         files[path.parents[1].name.rpartition("-")[2]] = path
     files = dict(sorted(files.items(), key=lambda item: int(item[0])))
     server = folder / "zookeeper" / "zookeeper.log"
@@ -307,8 +307,8 @@ def down(run: RunOption = "") -> None:
 
 
 def _add_action(name: str, meaning: str) -> None:
-    """A command for an action of the registry."""
-    # As a default: an annotation is read where `metavar` is not known.
+    """Add a command for an action of the registry."""
+    # As a default, because typer evaluates annotations where `metavar` is unknown.
     takes = typer.Argument(None, metavar=usage(meaning).partition(" ")[2], show_default=False)
 
     def act(

@@ -155,7 +155,7 @@ def command(
     compared = played.compared(common.repeat({**option_values, "--seeds": seeds}))
     directory = make_directory(out, f"{compared.scenario}-compare", first, began)
     curves = [{of: curve(side.values(), of) for of in SAMPLES} for side in played.measured]
-    # The page has the lanes of each side of which a play was kept.
+    # The page has the lanes of each side with a kept play.
     stored = {
         name: open_run(played.directories[side])
         for side, name in enumerate(compared.paths)
@@ -177,7 +177,8 @@ def command(
 
 
 class _Played(NamedTuple):
-    """What was played: of each side its measures by seed, and where its first play is kept."""
+    """The finished plays: the measurements of each side by seed, and the directory of its first
+    play."""
 
     plays: Plays
     measured: tuple[dict[int, Measured], dict[int, Measured]]
@@ -206,7 +207,7 @@ class _Played(NamedTuple):
 
 
 def _play(plays: Plays, *, shown: bool) -> _Played:
-    """All of it, or until the user ends it."""
+    """Play everything, or until the user interrupts it."""
     played = _Played(plays, ({}, {}), {}, False)
     names = tuple(side.name for side in plays.sides)
     number, done = len(names) * len(plays.seeds), 0

@@ -77,7 +77,7 @@ Write = Annotated[
 
 @dataclass(frozen=True)
 class Case:
-    """One recording to be matched: the judge's side, the player's side, where runs are written."""
+    """One recording to match: the judge's side, the player's side, and where runs are written."""
 
     name: str
     reference: Reference
@@ -85,7 +85,7 @@ class Case:
     write: Path | None
 
     def look(self, name: object, run: Recording) -> Examined:
-        """Judge one run where it was played, and write it if asked to."""
+        """Judge one run in the process that played it, and write it if requested."""
         self.keep(name, run)
         return self.reference.examine(run)
 
@@ -96,11 +96,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Options:
-    """The options that say how to play and what to tell."""
+    """The options for playing and reporting."""
 
     seeds: int
     only: tuple[int, ...]
-    """Blind plays of these, instead of the first `seeds`."""
+    """The seeds of blind plays, instead of the first `seeds`."""
     jobs: int
     zookeeper: str
     budget_s: float
@@ -190,7 +190,7 @@ def command(
         as_json,
     )
     folders = recordings or []
-    # Options that contradict each other.
+    # Reject contradictory options.
     simulated_only = {
         "--only": bool(numbers),
         "--guided": guide,
@@ -238,7 +238,7 @@ def _cases(folders: Sequence[str], options: Options) -> Iterator[Case]:
 
 
 def _read_recording(folder: str) -> Recording:
-    """A run of ours in its place has a message of its own. Raises BadRecording, UserError."""
+    """Raises a specific error for an emulated run. Raises BadRecording, UserError."""
     try:
         return read_recording(folder)
     except BadRecording as error:
@@ -292,8 +292,8 @@ def _blind(case: Case, options: Options) -> Verdict:
 
 
 def _live(case: Case, options: Options) -> Verdict:
-    """Up to so many plays one after the other; no more once the recording is matched. Simulated
-    plays choose their seeds: a live play takes as long as the recording did."""
+    """Play at most `seeds` times, one after the other, until the recording is matched. Simulated
+    plays select the seeds, because a live play takes as long as the recording did."""
     at_most = max(PRESELECTED_MAX, options.seeds)
     spread = case.reference.delay_gaps
     preselected: dict[int, Examined] = {}
@@ -352,7 +352,8 @@ def _guided(case: Case, options: Options) -> Verdict:
 
 
 def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
-    """Play choices; with a recording given, judge the run. True where there is nothing to judge."""
+    """Play choices and, if the recording is given, judge the run. True if it matches, or there is
+    nothing to judge."""
     with _user_errors(str(file)):
         choices: Choices = read_choices(file)
         script = script_from(choices, options.chosen)
@@ -373,7 +374,7 @@ def _replay(file: Path, cases: Sequence[Case], options: Options) -> bool:
 
 
 def _compare_distances(cases: Sequence[Case], options: Options) -> bool:
-    """Each real run's actions played equally often: `--seeds` plays of each."""
+    """Play each real run's actions equally often, `--seeds` times each."""
     reals = [case.reference.real for case in cases]
     scripts = [case.script for case in cases]
 

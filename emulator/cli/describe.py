@@ -45,7 +45,7 @@ def command(
     """
     stored = open_run(find_run(run))
     timeline = Timeline(stored.events)
-    # A run goes on after its last event; one that was killed has no summary that says how long.
+    # A run continues after its last event; only the summary has its end, which a killed run lacks.
     first_us = timeline.events[0].t if timeline.events else 0
     ended_us = round(float(stored.summary.get("virtual_ms", 0)) * 1000)
     last_us = max(timeline.end_us - 1, ended_us)

@@ -170,7 +170,7 @@ def command(
         failing = Shrinking(failing).smallest() if small else failing
         repro = out / f"{failing.name}-{failing.seed:#x}.yaml", failing
         write_schedule(failing, repro[0])
-    # That nothing was found says something only where a race was run.
+    # A search without findings is meaningful only if a race was exercised.
     exercised = all(counts.seen[name] for name in goals) if goals else bool(counts.seen)
     code = VIOLATED if counts.failing else CLEAN if exercised and not broken_off else UNKNOWN
     if as_json:
@@ -209,8 +209,8 @@ def _report(
 def _json(
     schedule: Schedule, counts: ExploreTally, repro: tuple[Path, Schedule] | None, code: int
 ) -> dict[str, object]:
-    """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null where
-    chance chooses), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and
+    """`seed`, `scenario`, `schedules`, `per_second`, `steps`, `states`, `complete` (null for a
+    random search), `seen` (name to count), `never`, `failing`, `verdict` (0, 1, 2), `file` and
     `schedule` (null without a violation)."""
     return {
         "seed": schedule.seed,

@@ -161,7 +161,7 @@ def command(
 
 
 def _versions(chosen: VersionOptions, *, every: bool) -> tuple[VersionOptions, ...]:
-    """What the worlds run. UserError."""
+    """The versions of the worlds. Raises UserError."""
     read_version({}, chosen)
     if every and chosen != AS_USUAL:
         raise UserError("--every-version: leave out --profile, --guard and --propagation")
@@ -207,9 +207,9 @@ def _json(
     counts: FuzzTally, first: int, repro: Path | None, *, broken_off: bool
 ) -> dict[str, object]:
     """`first_seed`, `seeds`, `seconds`, `seeds_per_second`, `events`, `virtual_ms`, `hazards` (name
-    to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`,
-    `repeat` (null without a failure); beside them `self_checks` (each with what it breaks, and
-    which of that was missed)."""
+    to count), `failed` (each with its seed and failures), `broken_off`, `run_directory`, `repeat`
+    (null without a failure), and `self_checks` (each with the invariants that it violates, and
+    those that were not detected)."""
     failed = [
         {
             "seed": trial.seed,

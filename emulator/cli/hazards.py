@@ -96,7 +96,7 @@ def command(
             sides[cured] = play_or_explain(play)
         _show(console, entry, sides[cured], cured=cured, lanes=not quiet, width=width)
     verdicts = [side.verdict for side in sides.values()]
-    # Not reproduced, or not cured, outweighs a live run that was late.
+    # A hazard that was not reproduced or cured outweighs a live run that was late.
     verdict = next(word for word in ("not held", "unknown", "held") if word in verdicts)
     console.print(Text.assemble("verdict        ", (verdict, "bold")))
     repeat = shlex.join(["isr", "hazards", entry.name, *["--live"] * live])
@@ -119,14 +119,14 @@ def command(
 
 
 def _nameless(one: Broken) -> Broken:
-    """The command is about one hazard: its name beside each violation would say nothing."""
+    """The command is about one hazard, so violations do not repeat its name."""
     return msgspec.structs.replace(one, hazard="")
 
 
 def _show(
     console: Console, entry: Entry, side: Side, *, cured: bool, lanes: bool, width: int | None
 ) -> None:
-    """What came of one of the two plays."""
+    """Show the outcome of one of the two plays."""
     with_what = f"with {shlex.join(entry.cure.words)}" if cured else "as it was"
     console.print(Text(f"\n{with_what}", "bold"))
     if lanes and not cured:
@@ -149,7 +149,7 @@ def _show(
     if not cured and not side.is_as_expected:
         missing = sorted(set(entry.violates) - {one.invariant for one in side.matching})
         console.print(Text(f"NOT REPRODUCED   {', '.join(missing)} held", "bold red"))
-    # Each invariant once, as it was broken first.
+    # Each invariant once, with its first violation.
     broken: dict[str, Broken] = {}
     for one in side.matching:
         broken.setdefault(one.invariant, _nameless(one))
@@ -168,7 +168,7 @@ def _show(
 
 
 def _list(width: int | None) -> None:
-    """Each hazard, and what was seen of it when the catalogue was last played, on which commit."""
+    """List each hazard with the results and the commit of the last `make hazards`."""
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for heading in ("hazard", "seen", "cure", "live", "commit"):
         table.add_column(heading, no_wrap=True)
@@ -194,7 +194,7 @@ def _list(width: int | None) -> None:
 
 
 def _entry_json(entry: Entry) -> dict[str, object]:
-    """`cure`: options of `isr run`; `seen`: what `make hazards` saw (null: not tried)."""
+    """`cure`: options of `isr run`; `seen`: the results of `make hazards` (null: not tried)."""
     names = ("name", "title", "also", "facts", "versions", "fixed", "violates")
     return {
         **{name: getattr(entry, name) for name in names},

@@ -106,7 +106,7 @@ def command(
 
 
 def clock_lines(imported: Imported) -> list[str]:
-    """How far each clock was ahead, and what bounds that."""
+    """How far each clock was ahead, and the bounds of that."""
     clocks = imported.clocks
     lines = [f"clocks      {clocks.reference} is the reference"] if clocks.reference else []
     for one in clocks.ahead:

@@ -76,7 +76,8 @@ def command(
             again = play_or_explain(lambda: play_again(directory, request, line.show_run))
         keep = again.compared.difference is not None
         if as_json:
-            # `other_versions`: of the emulator, Python ... where it is not the one that recorded.
+            # `other_versions`: versions (of the emulator, Python ...) that differ from the recorded
+            # ones.
             print_json(
                 {
                     "run_directory": str(directory),

@@ -1,4 +1,4 @@
-"""`isr report RUN`: what a cluster's control plane did, for its operator."""
+"""`isr report RUN`: a report on a cluster's control plane, for its operator."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def command(
     clock = clock_of(stored.events, imported)
     timeline = findings.timeline if whole else findings.timeline[-SHOWN:]
     left_out = len(findings.timeline) - len(timeline)
-    # Where an imported run comes from, and what is therefore not known.
+    # The sources of an imported run, and what is therefore unknown.
     origin: list[str] = []
     if imported is not None:
         unknown = (f"unknown: {what}" for what in imported.unknown)
@@ -131,7 +131,7 @@ def _page(
 
 
 def _sections(findings: Findings, clock: Clock) -> Iterator[tuple[str, list[str]]]:
-    """What stands below the time line: a title, and its lines."""
+    """The sections below the time line: titles and lines."""
     cells = [_stale_cells(one, clock) for one in findings.stale]
     items = [
         f"  broker {broker} showed {shown} of {partition} {when}; ZooKeeper had {newest}"
@@ -147,7 +147,7 @@ def _sections(findings: Findings, clock: Clock) -> Iterator[tuple[str, list[str]
 
 
 def _nothing(items: list[str], is_known: bool) -> str:
-    """None is said only where something could have been seen."""
+    """Says "none" only if the trace could have shown something."""
     if items:
         return ""
     return ": none" if is_known else ": unknown (the trace does not tell of it)"

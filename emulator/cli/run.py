@@ -54,13 +54,13 @@ from zk.real.server import JavaNotFound
 
 
 def _epilog() -> str:
-    """The shortest of the shipped scenarios that has a fault, in full, within 80 columns."""
+    """The shortest shipped scenario with a fault, in full, within 80 columns."""
     texts = {path: path.read_text(encoding="utf-8") for path in shipped.shipped().values()}
     texts = {path: text for path, text in texts.items() if "\nfaults:" in text}
     if not texts:
         return ""
     path = min(texts, key=lambda path: len(texts[path]))
-    # Only the folded text of `about` is longer, and folds the same however it is wrapped.
+    # Only the folded text of `about` is longer, and wrapping does not change it.
     lines = [
         part
         for line in texts[path].splitlines()

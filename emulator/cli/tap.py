@@ -35,7 +35,7 @@ OPTIONS = {
 }
 READY_MS = 5_000
 WAITING_MAX = 10_000
-"""Lines waiting for the terminal; further ones are counted, not shown."""
+"""The number of lines that may wait for the terminal; further ones are counted, not shown."""
 Answer = tuple[str, Request | str, Code, int]
 
 
@@ -89,7 +89,7 @@ def command(
 
 
 class _Counted:
-    """The tap's observer: counts on the taps' thread, leaves the printing to another."""
+    """The tap's observer: counts on the taps' thread, and leaves printing to another one."""
 
     def __init__(self) -> None:
         self.statistics = TapStatistics()
@@ -126,7 +126,7 @@ def _show(answer: Answer, *, as_json: bool) -> None:
         result = {"pattern": pattern, "code": code.name, "elapsed_us": elapsed_us}
         print_json({**about, **result})
         return
-    # In words: operation, path, and what decides its result.
+    # The text: operation, path, and the parameter that decides the result.
     if isinstance(request, str):
         text = request
     elif isinstance(request, Multi):
@@ -163,7 +163,7 @@ def _print_summary(counted: _Counted, tap: Tap, *, as_json: bool) -> None:
         return
     console = report_console()
     if console.is_terminal:
-        console.print()  # behind the terminal's own ^C
+        console.print()  # after the terminal's own ^C
     table = Table(box=None, pad_edge=False)
     for name in ("answers", "median", "99 %", "longest"):
         table.add_column(name, justify="right", no_wrap=True)

@@ -75,7 +75,7 @@ def command(
 
 
 def _complete_look(observer: ClusterObserver) -> Look:
-    """The first look in which all brokers were asked, or the last one of ten seconds."""
+    """The first look with all brokers' responses, or the last one after ten seconds."""
     until_s = time.monotonic() + _PATIENCE_S
     while time.monotonic() < until_s:
         look = observer.look()

@@ -1,6 +1,6 @@
 """`isr topics`: topics of brokers as processes, through the Admin API.
 
-Owns the options and the table; the requests go over Kafka's protocol, so that any broker does.
+Owns the options and the table. The requests use Kafka's protocol, so they work with any broker.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def list_(bootstrap: Bootstrap = FIRST, as_json: AsJson = False) -> None:
 
 
 def placed(text: str) -> tuple[tuple[int, ...], ...]:
-    """Read `1:2:3,2:3:1`. Raises UserError."""
+    """Parse `1:2:3,2:3:1`. Raises UserError."""
     try:
         return tuple(tuple(int(b) for b in part.split(":")) for part in text.split(","))
     except ValueError:

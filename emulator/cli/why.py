@@ -1,4 +1,4 @@
-"""`isr why RUN orders-0@v8`: the story of one ISR change."""
+"""`isr why RUN orders-0@v8`: the explanation of one ISR change."""
 
 from __future__ import annotations
 

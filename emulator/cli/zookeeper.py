@@ -23,7 +23,7 @@ from emulator.scenario.errors import UserError
 from zk.real.server import EmbeddedServer, StartFailed
 
 UNWRAPPED_WIDTH = 1000
-"""Columns where the output is no terminal: one line per transaction, for grep."""
+"""The width if the output is not a terminal: one line per transaction, for grep."""
 
 app = typer.Typer(rich_markup_mode=None)
 
@@ -70,7 +70,8 @@ def server(
         try:
             with made:
                 _announce(made, as_json=as_json)
-                # The handlers of `interrupt_on_signals` raise KeyboardInterrupt while this waits.
+                # The signal handlers of `interrupt_on_signals` raise KeyboardInterrupt during this
+                # wait.
                 process = os.pidfd_open(made.pid)
                 try:
                     poll = select.poll()
@@ -101,7 +102,7 @@ def _folder(data: Path | None) -> Iterator[Path]:
 
 
 def _whole_ms(option: str, text: str | None) -> int:
-    """A time of at least a millisecond; 0 for the default."""
+    """A duration of at least a millisecond; 0 for the default."""
     if text is None:
         return 0
     ms, remainder_us = divmod(read_duration(option, text), 1000)
@@ -163,7 +164,8 @@ def log(
     """
     stored = read_run_log(run)
     chosen = Selection(path, None if session is None else _session_id(session), broker)
-    # An unknown session or broker is an error; a known one without transactions is an empty table.
+    # An unknown session or broker is an error; a known one without transactions gives an empty
+    # table.
     sessions = {entry.transaction.session_id for entry in stored.entries}
     if chosen.session is not None and chosen.session not in sessions:
         raise UserError(f"--session {chosen.session % (1 << 64):#x}: no such session in this log")

@@ -230,7 +230,6 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
 
 
 def _below(folder: Path, path: Path) -> str:
-    """The path relative to the folder, if it is inside."""
     return os.path.relpath(path, folder)
 
 

@@ -111,8 +111,7 @@ def read_files(files: list[LogFile]) -> Reading:
 def _stream(
     files: Iterable[LogFile], kind: str, numbers: Mapping[Path, int], counts: Counter[str]
 ) -> Iterator[tuple[Line, int]]:
-    """One log from its oldest piece to its newest, each line with the number of its file. When a
-    clock is set back, time stands at the latest value."""
+    """One log from its oldest piece to its newest, each line with the number of its file."""
     for file in in_order([one for one in files if one.kind == kind]):
         number, count = numbers[file.path], 0
         for line in file.lines():

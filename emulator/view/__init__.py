@@ -1,1 +1,1 @@
-"""Lanes, the story of a change, pages; live/ is isr top and isr watch."""
+"""Lanes, explanations of ISR changes, and pages; `live/` is isr top and isr watch."""

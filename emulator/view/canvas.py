@@ -1,6 +1,6 @@
-"""Lines of characters with a style each: what the lane table is drawn on, one row at a time.
+"""Lines of styled characters, on which the lane table is drawn, one row at a time.
 
-Owns what covers what (words cover lines, never the other way round), and nothing of what they mean.
+Owns what covers what (words cover lines, never the other way round), but not their meaning.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from rich.text import Text
 
 
 class Canvas:
-    """`height` lines of `width` blanks; later characters cover earlier ones. What falls outside
-    is lost.
+    """`height` lines of `width` blanks; later characters cover earlier ones. Characters outside are
+    dropped.
     """
 
     def __init__(self, width: int, height: int) -> None:
@@ -23,7 +23,7 @@ class Canvas:
         self._is_text = [[False] * width for _ in range(height)]
 
     def put(self, x: int, y: int, text: str, style: str = "") -> None:
-        """Write `text` from column `x` of line `y` on."""
+        """Write `text` at column `x` of line `y`."""
         for place, char in enumerate(text, start=x):
             if 0 <= place < self.width:
                 self._chars[y][place] = char
@@ -31,13 +31,13 @@ class Canvas:
                 self._is_text[y][place] = True
 
     def line(self, left: int, right: int, y: int, style: str = "") -> None:
-        """A horizontal line over what is free in columns [left, right)."""
+        """Draw a horizontal line in the free columns of [left, right)."""
         for x in range(max(left, 0), min(right, self.width)):
             if not self._is_text[y][x]:
                 self._chars[y][x], self._styles[y][x] = "─", style
 
     def texts(self) -> Iterator[Text]:
-        """The lines as rich texts: what has one style is one span."""
+        """The lines as rich texts, with one span per style."""
         for chars, styles in zip(self._chars, self._styles, strict=True):
             text = Text(no_wrap=True, overflow="crop", end="\n")
             end = len("".join(chars).rstrip())

@@ -1,8 +1,8 @@
 """Why a controller wrote a state: its causes, from the earliest one in the trace.
 
-Owns the way back along the causes of a write, and which of them are worth telling: actions on
-the cluster, ended sessions, what the controller observed, which requests it received. It knows the
-trace vocabulary; it must know nothing of how the story is drawn.
+Follows the causes of a write backwards, and selects the relevant ones: actions on the cluster,
+ended sessions, what the controller observed, the requests it received. Knows the trace vocabulary,
+but not how the explanation is drawn.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ LOOKING = "BrokerChange"
 
 
 class CauseStep(msgspec.Struct, frozen=True):
-    """One thing that led to the write; milliseconds since the cluster was up."""
+    """One cause of the write; milliseconds since the cluster was up."""
 
     at_ms: float
     text: str
 
 
 def causes_of(timeline: Timeline, write: State) -> list[CauseStep]:
-    """The causes worth telling, the first one first."""
+    """The relevant causes, earliest first."""
     by_seq = {event.seq: event for event in timeline.events}
     chain: list[AnyEvent] = []
     at = by_seq.get(write.seq)
@@ -37,8 +37,8 @@ def causes_of(timeline: Timeline, write: State) -> list[CauseStep]:
     causes = [(event.t, text) for event in chain if (text := _words(event))]
     for expired in chain:
         if isinstance(expired, e.ZkTransaction) and _ends_session(expired):
-            # The fault on the broker (or server) when its session ended: no causal link in the
-            # trace leads from its silence to the expiry.
+            # The fault on the broker (or server) when its session ended: the trace has no causal
+            # link from missing pings to the expiry.
             for fault in actions.faults(timeline.events, timeline.end_us):
                 struck = fault.lane in (str(expired.broker), "zookeeper")
                 if struck and fault.from_us <= expired.t <= fault.to_us:
@@ -55,7 +55,7 @@ def _ends_session(event: e.ZkTransaction) -> bool:
 
 
 def _words(event: AnyEvent) -> str:
-    """A few words, or none for what is only on the way."""
+    """A short description; empty for irrelevant events."""
     match event:
         case e.ActionApplied(do=do) if do not in actions.SILENT:
             return f"{_who(actions.lane_of(event))}{actions.describe(event)}"

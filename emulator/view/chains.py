@@ -1,7 +1,7 @@
-"""A few events of a trace in words, one line each: a fact, and the chain of causes to another.
+"""Describes a few events of a trace, one line each: a fact, and the chain of causes to another one.
 
-Owns the form of such a line; the words come from `wording`. Others say
-what is wrong with the facts.
+Owns the format of such a line; the texts come from `wording`. The caller says what is wrong with
+the facts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from emulator.view.wording import describe_event
 
 
 class Broken(Protocol):
-    """A predicate that did not hold, with the facts that contradict each other."""
+    """A violated predicate, with the contradicting facts."""
 
     @property
     def invariant(self) -> str: ...
@@ -38,14 +38,14 @@ class Broken(Protocol):
 
 
 def headline(one: Broken) -> tuple[str, str]:
-    """What did not hold, and what of Kafka's is behind it (empty: nothing that is known)."""
+    """The violation, and the known hazard of Kafka behind it (empty: none)."""
     about = f"   {one.partition}" if one.partition else ""
     hazard = f"   hazard of Kafka's: {one.hazard}" if one.hazard else ""
     return f"{one.invariant}{about}: {one.text}", hazard
 
 
 class EventDescriber:
-    """Puts single events of one trace into words."""
+    """Describes single events of one trace."""
 
     def __init__(self, events: Sequence[AnyEvent]) -> None:
         self._events = events
@@ -59,7 +59,7 @@ class EventDescriber:
         return lines
 
     def story(self, one: Broken) -> list[str]:
-        """The facts of a predicate that did not hold, and what led to the later one."""
+        """The facts of a violation, and the causes of the later one."""
         return self.lines(one.facts[0], one.chain)
 
     def _line(self, seq: int) -> str:

@@ -1,9 +1,9 @@
 """The page of a comparison: distributions, figures, and both first plays on one axis of time.
 
-Owns how distributions are drawn (the share of samples that took at most so long, over time on a
-logarithmic scale, since the two sides differ by powers of ten) and what stands on the page; lanes,
-staleness and faults are those of every page (`html`). It gets samples and figures that are put into
-words already, and must not know how they were measured.
+Owns the page's content, and the drawing of cumulative distributions (with a logarithmic time axis,
+because the two sides differ by powers of ten). `html` draws lanes, staleness and faults, as for
+every page. Samples and texts come from the caller; this module must not know how they were
+measured.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from emulator.view.stored import StoredRun
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 420, 190, 40, 408, 10, 166
 LEAST_MS = 0.1
-"""What is shorter is drawn there: a logarithm needs a beginning."""
+"""Shorter samples are drawn here, because a logarithmic axis has no zero."""
 MARKED = (50, 95, 99)
 
 Curves = Mapping[str, Sequence[float]]
-"""Of each side its samples in milliseconds, in order."""
+"""The sorted samples of each side, in milliseconds."""
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Cells as they are to be read."""
+    """A table of texts."""
 
     heads: tuple[str, ...]
     rows: list[tuple[str, ...]]
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page says. `distributions`: a title, and both sides' samples."""
+    """The content of the page. `distributions`: titles, with both sides' samples."""
 
     title: str
     about: str
@@ -47,7 +47,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_comparison(page: Page, runs: Mapping[str, StoredRun]) -> str:
-    """The whole page; `runs` are kept plays by the names of their sides."""
+    """The complete page; `runs` are kept plays by the names of their sides."""
     panels = [
         panel(run.header, run.events, [name, *facts_of(run.header)]) for name, run in runs.items()
     ]
@@ -86,7 +86,7 @@ def _plot(title: str, curves: Curves) -> dict[str, object]:
 
 
 class _Scale:
-    """From milliseconds and shares to places on the drawing."""
+    """Converts milliseconds and shares to coordinates of the drawing."""
 
     def __init__(self, low: int, high: int) -> None:
         self._low, self._high, self._width = low, high, (RIGHT - LEFT) / (high - low)
@@ -98,13 +98,13 @@ class _Scale:
         return round(BOTTOM - share * (BOTTOM - TOP), 1)
 
     def tick(self, power: int) -> dict[str, object]:
-        """A power of ten, with its unit; the last one's words end at the edge."""
+        """A power of ten with its unit; the last label ends at the edge."""
         text = f"{10.0**power:g} ms" if power < 3 else f"{10 ** (power - 3):,} s"
         anchor = "end" if power == self._high else "middle"
         return {"x": self.x(10.0**power), "text": text, "anchor": anchor}
 
     def path(self, ordered: Sequence[float]) -> str:
-        """A step up at each sample; samples at one place are one step."""
+        """A step for each sample; samples at the same place share one step."""
         steps, place = [f"M{LEFT} {BOTTOM}"], None
         for number, ms in enumerate(ordered, 1):
             at, up = self.x(ms), self.y(number / len(ordered))

@@ -1,9 +1,9 @@
-"""One moment of a run in the manner of `kafka-topics --describe`: every partition as ZooKeeper, the
-controller and each broker have it, and where they do not agree.
+"""One moment of a run, like `kafka-topics --describe`: every partition in the views of ZooKeeper,
+the controller and each broker, with their differences.
 
-Owns what is compared with what: every view with ZooKeeper's; a replica's own log end offset with
-what its leader thinks it is; its high watermark with the leader's. Who had what at that moment is
-`trace.state`'s business, how it looks is `describe_text`'s.
+Owns the comparisons: every view with ZooKeeper's; a replica's own log end offset with the one known
+to its leader; its high watermark with the leader's. The views come from `trace.state`;
+`describe_text` formats them.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ COMPARED = ("leader", "leader_epoch", "controller_epoch", "zk_version", "replica
 
 
 class View(msgspec.Struct):
-    """A partition's state as one holds it. `differs` names the fields that ZooKeeper has
-    otherwise; None in a field: this view does not say. `proposed`: what a leader has asked the
-    controller for, and has no answer to."""
+    """A partition's state in one view. `differs`: the fields that differ from ZooKeeper's; None in
+    a field: not part of this view. `proposed`: the ISR in a leader's pending AlterIsr."""
 
     of: str
     broker: int | None
@@ -45,8 +44,8 @@ class View(msgspec.Struct):
 
 
 class Replica(msgspec.Struct):
-    """A replica, and what the leader thinks of it. `differs`: of `leo` and `hw`, those that the
-    leader has otherwise."""
+    """A replica, and the leader's view of it. `differs`: whether `leo` or `hw` differ from the
+    leader's."""
 
     broker: int
     process: ProcessState | None
@@ -61,7 +60,7 @@ class Replica(msgspec.Struct):
 
 
 class DescribedPartition(msgspec.Struct):
-    """All views of one partition. The first is ZooKeeper's, where there is a znode."""
+    """All views of one partition. The first is ZooKeeper's, if the znode exists."""
 
     partition: TopicPartition
     views: list[View]
@@ -69,7 +68,7 @@ class DescribedPartition(msgspec.Struct):
 
     @property
     def agrees(self) -> bool:
-        """All views are the same, and there is a znode."""
+        """Whether the znode exists and all views are equal."""
         return (
             bool(self.views)
             and self.views[0].of == ZOOKEEPER
@@ -78,7 +77,7 @@ class DescribedPartition(msgspec.Struct):
 
 
 class DescribedBroker(msgspec.Struct):
-    """`controller_epoch` where it thinks itself controller; `broker_epoch` where it is
+    """`controller_epoch`: if it believes it is the controller; `broker_epoch`: if it is
     registered."""
 
     broker: int
@@ -89,7 +88,7 @@ class DescribedBroker(msgspec.Struct):
 
 
 class FetchedPartition(msgspec.Struct):
-    """A partition in a fetcher thread; `delayed_ms` more until it is asked for again."""
+    """A partition in a fetcher thread; `delayed_ms`: the remaining delay of its next fetch."""
 
     partition: TopicPartition
     offset: int
@@ -98,7 +97,7 @@ class FetchedPartition(msgspec.Struct):
 
 
 class DescribedFetcher(msgspec.Struct):
-    """A fetcher thread and its partitions, in the order in which it came to know them."""
+    """A fetcher thread and its partitions, in the order in which they were added."""
 
     broker: int
     thread: str
@@ -119,7 +118,7 @@ class DescribedTopic(msgspec.Struct):
 
 
 class Description(msgspec.Struct):
-    """All of it; `at_ms` since the cluster was up."""
+    """The complete description; `at_ms` since the cluster was up."""
 
     at_ms: float
     controller: int | None
@@ -135,7 +134,7 @@ ZOOKEEPER = "ZooKeeper"
 
 
 class _Moment(msgspec.Struct):
-    """The account, and what it says of each broker: `live` ones have a memory."""
+    """The state of a moment; `live` brokers have a process with memory."""
 
     state: TraceState
     live: list[int]
@@ -145,7 +144,7 @@ class _Moment(msgspec.Struct):
 
 
 def describe(state: TraceState, at_us: int, origin_us: int) -> Description:
-    """Everything as it is in `state`, which has heard all until `at_us`."""
+    """Describe `state`, which has received all events until `at_us`."""
     brokers = sorted(
         {
             *state.processes.history,
@@ -213,8 +212,8 @@ def _partition(moment: _Moment, name: TopicPartition) -> DescribedPartition:
 
 
 def _views(moment: _Moment, name: TopicPartition) -> Iterator[View]:
-    """ZooKeeper's, of each broker that thinks itself controller, of each leader's own partition,
-    and every metadata cache."""
+    """ZooKeeper's view, then those of brokers that believe they are the controller, of leaders, and
+    of metadata caches."""
     znode = moment.state.partitions.of(name).in_zookeeper
     if znode is not None:
         yield View(
@@ -235,7 +234,7 @@ def _views(moment: _Moment, name: TopicPartition) -> Iterator[View]:
                 broker,
                 update.leader,
                 update.leader_epoch,
-                # An update that names no replicas does not name the controller epoch either.
+                # An UpdateMetadata without replicas has no controller epoch either.
                 update.controller_epoch if update.replicas else None,
                 update.zk_version,
                 update.replicas or None,
@@ -271,7 +270,7 @@ def _views(moment: _Moment, name: TopicPartition) -> Iterator[View]:
 
 
 def _replicas(moment: _Moment, name: TopicPartition, truth: View | None) -> Iterator[Replica]:
-    """Assigned replicas in order, then any others. ZooKeeper says which broker leads."""
+    """Assigned replicas in order, then any others. The leader is ZooKeeper's."""
     hosted, water_levels = moment.hosted, moment.state.water_levels
     leader = hosted.get(truth.leader, {}).get(name) if truth else None
     if leader is not None and leader.role != LEADER:
@@ -320,7 +319,7 @@ def _fetcher(broker: int, key: ThreadKey, thread: FetcherThread, now_us: int) ->
 
 
 def _waiting(moment: _Moment, broker: int) -> list[TopicPartition]:
-    """Followed, but no Fetch has asked for them yet."""
+    """Partitions that the broker follows but has not fetched yet."""
     threads = moment.state.fetches.threads.get(broker, {}).values()
     fetched = {name for thread in threads for name in thread.offsets}
     replicas = moment.hosted[broker].items()
@@ -328,7 +327,7 @@ def _waiting(moment: _Moment, broker: int) -> list[TopicPartition]:
 
 
 def as_json(description: Description) -> dict[str, object]:
-    """Plain values; partitions by their names, and whether all views of one agree."""
+    """Plain values; partitions by name, and whether all views agree."""
     partitions = [
         msgspec.structs.asdict(one) | {"partition": str(one.partition), "agrees": one.agrees}
         for one in description.partitions

@@ -1,7 +1,7 @@
-"""A moment of a run as a terminal shows it, in the manner of `kafka-topics --describe`.
+"""A moment of a run as text for a terminal, like `kafka-topics --describe`.
 
-Owns the words and columns, and which partitions are shown in full; every fact comes from
-`describe`. `≠` stands behind what ZooKeeper (or, for offsets, the leader) has otherwise.
+Owns the texts and columns, and which partitions are shown in full; every fact comes from
+`describe`. `≠` marks values that differ from ZooKeeper's (or, for offsets, from the leader's).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from emulator.view.describe import (
 from emulator.view.event_text import span
 
 IN_FULL = 6
-"""So many partitions are shown with all their views; of more, only those that somebody has
-otherwise, and of these no more either."""
+"""Up to this many partitions are shown with all their views; of more, at most this many of those
+with differences."""
 LISTED = 40
 MARK = " ≠"
 OTHERWISE, QUIET = "bold yellow", "dim"
@@ -38,11 +38,11 @@ _VIEW_TITLES = ("leader", "epoch", "ctrl epoch", "zkVersion", "AR", "ISR", "OSR"
 def render_description(
     description: Description, *, only: TopicPartition | None = None, fetchers: bool = False
 ) -> RenderableType:
-    """The whole as a rich renderable: the cluster, then partitions, or fetcher threads."""
+    """A rich renderable: the cluster, then partitions or fetcher threads."""
     brokers = ", ".join(_broker(one) for one in description.brokers) or "none"
     at = f"{description.at_ms / 1000:.3f} s"
     head = Text.assemble((at, "bold"), f"  brokers {brokers}")
-    # Who is controller, and who thinks to be it.
+    # The controller, and brokers that wrongly believe they are the controller.
     who = "none" if description.controller is None else f"broker {description.controller}"
     controllers = Text(f"controller: {who} in ZooKeeper, epoch {description.controller_epoch}")
     for one in description.brokers:
@@ -147,7 +147,7 @@ def _leader(view: View) -> str:
 def _grid(titles: Sequence[str]) -> Table:
     table = Table.grid(padding=(0, 2))
     for title in titles:
-        # In a narrow terminal lists of brokers take two lines; nothing is cut off.
+        # In a narrow terminal, lists of brokers wrap to two lines instead of being cut off.
         is_list = title in ("AR", "ISR", "OSR")
         justify: Literal["left", "right"] = "right" if title in ("LEO", "HW") else "left"
         table.add_column(no_wrap=not is_list, overflow="fold", justify=justify)
@@ -172,7 +172,7 @@ def _ids(brokers: tuple[int, ...] | None) -> str:
 
 
 def _leaders(one: Replica, field: str, value: int | None) -> Text:
-    """What the leader has of a replica's offset; it has none of its own."""
+    """The leader's view of a replica's offset; it has none of its own."""
     if one.role == "leader" and value is None:
         return Text("")
     return _marked(_known(value), differs=field in one.differs)

@@ -1,7 +1,7 @@
-"""What an event says once it is put into words: a lane, a headline, numbers, how much it matters.
+"""The description of an event: lane, headline, numbers, importance.
 
-Owns the form of it, the scene that wording depends on, and the registry of the functions that find
-the words (`wording` has them). It must know nothing of widths, colours or pixels.
+Owns its structure, the scene on which wording depends, and the registry of describing functions
+(which are in `wording`). It must not know widths, colours or pixels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CODES = {
 
 
 class Level(IntEnum):
-    """STORY is always shown, DETAIL where there is little of it, TRAFFIC only counted."""
+    """STORY is always shown, DETAIL only if there are few events, TRAFFIC only counted."""
 
     STORY = 0
     DETAIL = 1
@@ -42,11 +42,10 @@ class Level(IntEnum):
 
 
 class EventText(msgspec.Struct):
-    """One event in words. `source`: the lane whose doing it is, where that is another one (an
+    """The text of one event. `source`: the lane that caused it, if it is another one (drawn as an
     arrow).
 
-    `tone` is what kind of news it is: shrink, expand, write, refused, notice, metadata, fault,
-    life, plain.
+    `tone` classifies it: shrink, expand, write, refused, notice, metadata, fault, life, plain.
     """
 
     event: AnyEvent
@@ -59,26 +58,24 @@ class EventText(msgspec.Struct):
 
 
 class Scene(msgspec.Struct):
-    """What the wording of an event depends on: the trace as a whole, and whether partitions need
-    their names.
-    """
+    """The context of an event's wording: the whole trace, and whether partitions are named."""
 
     timeline: Timeline
     only: TopicPartition | None
     by_seq: dict[int, AnyEvent]
 
     def name(self, partition: TopicPartition) -> str:
-        """The partition's name and a blank, or nothing where there is but one."""
+        """The partition's name and a blank; empty if there is only one partition."""
         return "" if self.only is not None else f"{partition} "
 
     def names(self, partitions: tuple[TopicPartition, ...]) -> str:
-        """A few names, or how many."""
+        """A few names, or their number."""
         if len(partitions) > 3:
             return f"{partitions[0]} and {len(partitions) - 1} more"
         return ", ".join(map(str, partitions))
 
     def requester(self, event: AnyEvent) -> str:
-        """The lane that a ZooKeeper request came from: the controller's, or a broker's own."""
+        """The lane that sent a ZooKeeper request: the controller's, or a broker's own."""
         if isinstance(event, e.ZkTransaction) and is_fenced(event):
             return CONTROLLER
         at: AnyEvent | None = event
@@ -92,19 +89,19 @@ class Scene(msgspec.Struct):
 
 
 def scene(timeline: Timeline, only: TopicPartition | None = None) -> Scene:
-    """The scene of a whole trace; a trace with one partition needs no names either."""
+    """The scene of a whole trace; partitions are not named if there is only one."""
     if only is None and len(timeline.partitions) == 1:
         only = timeline.partitions[0]
     return Scene(timeline, only, {event.seq: event for event in timeline.events})
 
 
 def ids(brokers: tuple[int, ...]) -> str:
-    """`[1,3,2]`, in this order."""
+    """`[1,3,2]`, in the given order."""
     return f"[{','.join(map(str, brokers))}]"
 
 
 def span(us: float) -> str:
-    """A duration in a fitting unit, rounded: `0.2 ms`, `17 ms`, `2.5 s`, `60 s`."""
+    """A rounded duration with a suitable unit: `0.2 ms`, `17 ms`, `2.5 s`, `60 s`."""
     if us >= 999_500:
         return f"{us / 1e6:,.1f}".removesuffix(".0") + " s"
     ms = f"{us / 1000:.1f}" if 0 < us < 9_950 else f"{us / 1000:.0f}"
@@ -117,7 +114,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def exact_span(ms: int) -> str:
-    """A duration that is compared with a limit, not rounded: `10.004 s`, `500 ms`."""
+    """An exact duration, for comparison with a limit: `10.004 s`, `500 ms`."""
     return f"{ms / 1000:,.3f}".rstrip("0").removesuffix(".") + " s" if ms >= 1000 else f"{ms} ms"
 
 
@@ -127,7 +124,7 @@ def seconds(ms: float) -> str:
 
 
 def partitions_of(event: AnyEvent) -> tuple[TopicPartition, ...]:
-    """The partitions that an event is about; none: about the broker or the cluster."""
+    """The partitions of an event; none: it concerns the broker or the cluster."""
     many: Iterable[TopicPartition] | None
     many = getattr(event, "partitions", None) or getattr(event, "pending", None)
     if many is not None:
@@ -164,7 +161,7 @@ DESCRIBERS: dict[type[object], Describer] = {}
 def describes(
     kind: type[E],
 ) -> Callable[[Callable[[E, Scene], EventText]], Callable[[E, Scene], EventText]]:
-    """Register the function that puts events of `kind` into words."""
+    """Register the function that describes events of `kind`."""
 
     def register(describer: Callable[[E, Scene], EventText]) -> Callable[[E, Scene], EventText]:
         DESCRIBERS[kind] = describer
@@ -183,14 +180,14 @@ _NAME = re.compile(r'\["([^"]+)",(\d+)\]')
 
 
 def fields_of(event: AnyEvent) -> str:
-    """What an event has beside what all have, as `name value` pairs; partitions by their names."""
+    """The event's own fields as `name value` pairs; partitions by name."""
     fields: dict[str, object] = msgspec.to_builtins(event)
     own = ((name, value) for name, value in fields.items() if name not in _COMMON)
     return ", ".join(f"{name.replace('_', ' ')} {_plain(value)}" for name, value in own)
 
 
 def _plain(value: object) -> str:
-    """A value without JSON's quotes; what is empty inside a structure is left out."""
+    """A value without JSON's quotes and without empty nested values."""
     if isinstance(value, dict):
         filled = {k: v for k, v in value.items() if v or (v == 0 and v is not False)}
         return " ".join(f"{name.replace('_', ' ')} {_plain(one)}" for name, one in filled.items())

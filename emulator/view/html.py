@@ -1,11 +1,10 @@
 """The lanes as one self-contained page: time to the right, a lane per actor, drawn in the browser
 from data.
 
-Owns the data that the page gets (bands of who knew what, staleness, faults, marks with their
-causes, counts of everyday traffic) and keeps it small whatever the trace's size: hot events are
-counted per slice of time, and of very many partitions only the most eventful ones are drawn; the
-page says what was left out. How it looks is the business of `lanes.html.j2`, `lanes.css` and
-`lanes.js`, which must need no network.
+Owns the page's data (bands of known states, staleness, faults, marks with their causes, counts of
+frequent events) and keeps it small for any size of trace: frequent events are counted per slice of
+time, and of very many partitions only the most eventful ones are drawn; the page says what was left
+out. `lanes.html.j2`, `lanes.css` and `lanes.js` define its look, and must not need a network.
 """
 
 from __future__ import annotations
@@ -41,20 +40,20 @@ STORIES_MAX = 9_000
 DETAILS_MAX = 6_000
 SLICES = 600
 FIELDS_MAX = 240
-"""Characters of an event's own fields that the page keeps."""
+"""The maximum length of an event's own fields on the page."""
 
 Json = dict[str, object]
 
 
 def render_html(runs: Sequence[tuple[Header, Iterable[AnyEvent]]], title: str = "") -> str:
-    """The page of a run; several runs are stacked on one axis of time."""
+    """The page of a run; several runs share one time axis."""
     panels = [panel(header, events) for header, events in runs]
     name = title or " · ".join(dict.fromkeys(header.scenario for header, _ in runs))
     return render_page("lanes.html.j2", panels, title=name)
 
 
 def render_page(template: str, panels: Sequence[Json], **values: object) -> str:
-    """A page with these panels, one above the other, from a template of this package."""
+    """A page with these panels from a template of this package."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("emulator.view", "."),
         autoescape=True,
@@ -65,24 +64,22 @@ def render_page(template: str, panels: Sequence[Json], **values: object) -> str:
 
 
 def script_json(value: object) -> str:
-    """JSON that may stand inside a script element; no slash pair in it, so that nothing looks
-    like an address.
-    """
+    """JSON for a script element. It has no double slash, so that nothing looks like an address."""
     text = msgspec.json.encode(value).decode()
     return text.replace("<", "\\u003c").replace("/", "\\/")
 
 
 def facts_of(header: Header) -> list[str]:
-    """What stands beside the name of a run."""
+    """The facts beside the name of a run."""
     return [f"seed {header.seed}", f"Kafka {header.profile}", f"ZooKeeper {header.zookeeper}"]
 
 
 def panel(header: Header, events: Iterable[AnyEvent], facts: Sequence[str] | None = None) -> Json:
-    """All that the page draws of one run. Times are milliseconds since the cluster was up."""
+    """The data of one run. Times are milliseconds since the cluster was up."""
     timeline = Timeline(events)
     on = scene(timeline)
     texts = [describe_event(event, on) for event in timeline.events]
-    # Those with most versions; all of them where they are few.
+    # The partitions with the most versions; all if there are few.
     drawn = sorted(timeline.partitions, key=lambda p: (-len(timeline.states(p)), p))
     drawn = sorted(drawn[:PARTITIONS_MAX])
     marks, left_out = _marks(timeline, texts, drawn)
@@ -124,8 +121,8 @@ def _ms(timeline: Timeline, at_us: int) -> float:
 
 
 def _bands(timeline: Timeline, partition: TopicPartition) -> Json:
-    """Per lane the states that it knew: [from, to, version, ISR, leader, leader epoch, fullness,
-    stale pieces]; a stale piece is [from, to, versions that were missed].
+    """The states known to each lane: [from, to, version, ISR, leader, leader epoch, fullness, stale
+    pieces]; a stale piece is [from, to, missed versions].
     """
     states = timeline.states(partition)
     replicas = max((len(write.isr) for write in states), default=0)
@@ -143,7 +140,7 @@ def _bands(timeline: Timeline, partition: TopicPartition) -> Json:
 
 
 def _band(timeline: Timeline, known: Known, replicas: int, cache: int | None) -> list[object]:
-    """One state; `cache`: its owner (0: the controller), None: ZooKeeper, never stale."""
+    """One state. `cache`: its owner (0: the controller); None: ZooKeeper, which is never stale."""
     stale = [
         [_ms(timeline, one.from_us), _ms(timeline, one.to_us), list(one.missed)]
         for one in (timeline.state.staleness.of_entry(cache, known) if cache is not None else ())
@@ -161,8 +158,8 @@ def _band(timeline: Timeline, known: Known, replicas: int, cache: int | None) ->
 
 
 def _changes(timeline: Timeline, partition: TopicPartition) -> list[Json]:
-    """The partition's versions as a table: when, by which broker, from which ISR to which; and when
-    each broker showed it, or the newer version that it showed instead: [at, version] (null: never).
+    """The partition's versions as a table: time, broker, old and new ISR; and when each broker
+    showed it, or a newer version instead: [at, version] (null: never).
     """
     changes: list[Json] = []
     history = timeline.states(partition)
@@ -197,7 +194,7 @@ def _marks(
     thread, fields, small].
     """
     place = {partition: index for index, partition in enumerate(drawn)}
-    # Stories of the partitions that are drawn, and details where they are few.
+    # Events of the story for drawn partitions, and details if there are few.
     shown = [one for one in texts if one.level is Level.STORY and _is_drawn(one, place)]
     if len(shown) > STORIES_MAX:
         busy = Counter(p for one in shown for p in partitions_of(one.event))
@@ -213,7 +210,7 @@ def _marks(
     for one in shown:
         event = one.event
         about = [place[p] for p in partitions_of(event) if p in place]
-        # The nearest drawn event among its causes; -1: none.
+        # The nearest drawn event among its causes; -1 if there is none.
         cause = event.cause
         while cause >= 0 and cause not in index_of:
             cause = causes.get(cause, -1)
@@ -235,7 +232,7 @@ def _is_drawn(one: EventText, place: dict[TopicPartition, int]) -> bool:
 
 
 def _traffic(timeline: Timeline, texts: list[EventText]) -> Json:
-    """Everyday events per lane and slice of time: how busy an actor was."""
+    """Frequent events per lane and slice of time, which show how busy an actor was."""
     begin = timeline.events[0].t if timeline.events else 0
     width = max((timeline.end_us - begin) / SLICES, 1)
     lanes: dict[str, list[int]] = {}

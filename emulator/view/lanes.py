@@ -1,8 +1,8 @@
 """The lane table on a terminal: one column per actor, time downwards.
 
-Owns the drawing: columns and their gutters (whose glyph says whether a broker's metadata is old or
-its process is paused), arrows from the cause of a row, a narrow form for narrow terminals.
-`rows` decides what is shown.
+Owns the drawing: columns and their gutters (whose glyph marks stale metadata or a paused process),
+arrows from the cause of a row, and a narrow form for narrow terminals. `rows` decides what is
+shown.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def render_lanes(
     """The lane table of a trace as a rich renderable.
 
     `actor` is `controller`, `zookeeper`, `clients` or a broker's id as text; times are microseconds
-    since the cluster was up; `marked` are the `seq` of rows to mark, with a text each if it is a
+    since the cluster was up; `marked` has the `seq` of rows to mark, with their texts if it is a
     mapping.
     """
     notes = marked if isinstance(marked, Mapping) else dict.fromkeys(marked, "violation")
@@ -73,7 +73,7 @@ def render_lanes(
 
 
 class Gutters(msgspec.Struct):
-    """Per lane, when its state is which: starts and ends of intervals, merged and in order."""
+    """The starts and ends of intervals in each lane, merged and in order."""
 
     old: dict[str, list[tuple[int, int]]]
     still: dict[str, list[tuple[int, int]]]
@@ -94,10 +94,10 @@ def _inside(spans: list[tuple[int, int]], at_us: int) -> bool:
 
 
 def gutters_of(timeline: Timeline, only: TopicPartition | None = None) -> Gutters:
-    """When each broker's metadata was old, and its process paused or dead."""
+    """When each broker's metadata was stale, and its process paused or dead."""
     partitions = timeline.partitions if only is None else (only,)
     state, brokers = timeline.state, timeline.brokers
-    end_us = timeline.end_us + 1  # what goes on at the end is in the last row too
+    end_us = timeline.end_us + 1  # intervals that are open at the end include the last row
     old: dict[str, list[Interval]] = {}
     for broker in brokers:
         spans = [span for one in partitions for span in state.staleness.episodes(broker, one)]
@@ -130,14 +130,14 @@ class Lanes:
         yield from self.sheet(options.max_width).lines()
 
     def sheet(self, max_width: int) -> Sheet:
-        """The layout: wide where the columns have room for words."""
+        """The layout: wide if the columns have room for text."""
         width = self.width or max_width
         column = min((width - TIME) // len(self.lanes), WIDEST)
         return (Wide if column >= NARROWEST else Narrow)(self, width, column)
 
 
 class Sheet(ABC):
-    """What the wide and the narrow form share: the order of lines, and the time column."""
+    """The common part of the wide and the narrow form: the order of lines, and the time column."""
 
     def __init__(self, lanes: Lanes, width: int, column: int) -> None:
         self.of, self.width, self.column = lanes, width, column
@@ -158,7 +158,7 @@ class Sheet(ABC):
             yield Text("· no process", style="red")
 
     def one(self, row: Row) -> Iterator[Text]:
-        """A row with all that belongs to it."""
+        """A row with its notes and arrows."""
         if row.banner:
             canvas = Canvas(self.width, 1)
             canvas.put(0, 0, self.time(row), "bold")
@@ -179,7 +179,7 @@ class Sheet(ABC):
         """One row, which may take several lines."""
 
     def time(self, row: Row) -> str:
-        """Seconds since the cluster was up; how long, for a row that only counts."""
+        """Seconds since the cluster was up; the duration, for a row that only counts."""
         if row.fold:
             return f"… {(row.to_us - row.from_us) / 1e6:.1f} s".rjust(TIME - 1)
         return f"{(row.from_us - self.of.timeline.origin_us) / 1e6:.3f}".rjust(TIME - 1)
@@ -190,7 +190,7 @@ class Sheet(ABC):
                 canvas.put(x, y, *self.of.gutters.glyph(lane, at_us))
 
     def title(self, lane: str) -> str:
-        """A lane's name, with its role where it never changes."""
+        """A lane's name, with its role if that never changes."""
         timeline = self.of.timeline
         terms = timeline.state.controller.terms
         if lane == CONTROLLER and len({term.broker for term in terms}) == 1:
@@ -205,7 +205,7 @@ class Sheet(ABC):
 
 
 def cell_text(cell: Cell) -> str:
-    """The headline, with how much later it happened than the row says."""
+    """The headline, with the delay relative to the row's time."""
     return (
         f"{cell.headline} +{cell.later_us / 1000:.0f}ms" if cell.later_us >= 1000 else cell.headline
     )
@@ -242,7 +242,8 @@ class Wide(Sheet):
         for lane, block in blocks.items():
             for y, (line, style) in enumerate(block):
                 canvas.put(self.x[lane] + 2, y, line, style)
-        # An arrow from the source's gutter to each target: over blanks, so that no word is covered.
+        # An arrow from the source's gutter to each target; it only covers blanks, so that text
+        # stays readable.
         style = STYLES[next(iter(row.cells.values())).tone] if row.cells else ""
         for target in row.targets if row.source in self.x else ():
             if target not in self.x:
@@ -259,19 +260,19 @@ class Wide(Sheet):
 
 
 def who(lane: str) -> str:
-    """A lane in running text."""
+    """A lane's name in running text."""
     return f"b{lane}" if lane.isdigit() else TITLES.get(lane, lane)
 
 
 def together(lanes: list[str]) -> str:
-    """Several lanes in running text; very many of them as a number."""
+    """Several lanes in running text, or their number if there are many."""
     if len(lanes) > MANY:
         return f"{who(lanes[0])}, {who(lanes[1])} … {who(lanes[-1])} ({len(lanes)})"
     return ", ".join(who(lane) for lane in lanes)
 
 
 class Narrow(Sheet):
-    """Lanes are thin lines on the left, words follow on the right: for many brokers, or few
+    """Lanes are thin lines on the left, with text on the right: for many brokers, or few
     columns.
     """
 

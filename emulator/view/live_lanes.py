@@ -1,7 +1,7 @@
-"""Lanes that grow: of a run that goes on, each time the rows that are new.
+"""Growing lanes of a run in progress: each call returns the new rows.
 
-Owns what has been shown, and when the columns' names are due again. What a row is and how it is
-drawn is the business of `rows` and `lanes`.
+Owns which rows were shown, and when the column names are repeated. `rows` and `lanes` make and draw
+the rows.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from emulator.view.lanes import HEADER_EVERY, NARROWEST, TIME, Lanes, gutters_of
 from emulator.view.rows import Choice, lanes_of, rows
 
 DETAILS = 24
-"""Of a moment with so few details each is a row: a short look shows everything."""
+"""If there are at most this many details, each gets a row: a short look shows everything."""
 
 
 class LiveLanes:
-    """The lanes of one run as far as they were shown."""
+    """The lanes of one run, and how far they were shown."""
 
     def __init__(self) -> None:
         self.from_seq = 0
@@ -31,13 +31,13 @@ class LiveLanes:
     def new_lines(
         self, events: Sequence[AnyEvent], width: int, marked: Mapping[int, str] | None = None
     ) -> Iterator[Text]:
-        """What has happened since the last time; the columns' names now and then, and whenever
-        they are others. `marked`: events to mark, with why."""
+        """The rows of events since the last call, with the column names now and then, and whenever
+        they change. `marked`: events to mark, with texts."""
         timeline = Timeline(events)
         choice = Choice(from_seq=self.from_seq, details=DETAILS, marked=marked or {})
         new_rows = rows(timeline, choice)
         self.from_seq = events[-1].seq + 1 if events else 0
-        # A column more, for the clients, may not change the form of the table.
+        # An additional column for clients must not change the form of the table.
         columns = len(timeline.brokers) + 2
         is_wide = [(width - TIME) // count >= NARROWEST for count in (columns, columns + 1)]
         has_room = is_wide[0] == is_wide[1]
@@ -46,7 +46,7 @@ class LiveLanes:
             self._lanes, self._since_header = lanes, HEADER_EVERY
         drawn = Lanes(new_rows, self._lanes, gutters_of(timeline), timeline, None).sheet(width)
         for row in new_rows:
-            # What a client is refused is said across the table where it has no column.
+            # Refused requests of clients are shown across the table if they have no column.
             cell = row.cells.get(CLIENTS)
             is_alone = len(row.cells) == 1 and CLIENTS not in self._lanes
             if cell is not None and cell.tone == "refused" and is_alone:
@@ -59,5 +59,5 @@ class LiveLanes:
                 yield from drawn.one(row)
 
     def back_to(self, seq: int) -> None:
-        """What comes after `seq` has not happened."""
+        """Events from `seq` on were undone."""
         self.from_seq = min(self.from_seq, seq)

@@ -1,7 +1,7 @@
 """The page of a report on a cluster: diagnoses, what is stuck, stale metadata, time line, lanes.
 
-Owns what stands where; lanes are those of every page (`html`). It gets what was found in words
-already, and must not know how it was found.
+Owns the layout; lanes are those of every page (`html`). It receives texts, and must not know how
+they were derived.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from emulator.view.stored import StoredRun
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """A hazard whose pattern was seen."""
+    """A hazard whose pattern matched."""
 
     name: str
     when: str
@@ -22,7 +22,7 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 class Section(msgspec.Struct, frozen=True):
-    """A table of what was found; `nothing`: what stands there when it has no rows."""
+    """A table of findings; `nothing`: the text if it has no rows."""
 
     title: str
     nothing: str
@@ -32,8 +32,8 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class ReportPage(msgspec.Struct, frozen=True, kw_only=True):
-    """What the page says. `about`: where it comes from, and what is therefore not known; `facts`:
-    what stands beside the title, if not a run's own."""
+    """The content of the page. `about`: its sources, and what is therefore unknown; `facts`: the
+    text beside the title, if not a run's own."""
 
     title: str
     facts: list[str]
@@ -43,7 +43,6 @@ class ReportPage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render_report(page: ReportPage, run: StoredRun) -> str:
-    """The whole page."""
     words = msgspec.structs.asdict(page)
     drawn = panel(run.header, run.events, words.pop("facts"))
     return render_page("report.html.j2", [drawn], **words)

@@ -1,8 +1,7 @@
-"""From events to rows of the lane table: what is shown, what belongs together, what is only
-counted.
+"""Converts events to rows of the lane table: selects, joins and counts them.
 
-Owns selection (partition, actor, time, kind), the joining of a request with its answer and of one
-message to several brokers, the folding of bursts and of everyday traffic. It must know nothing of
+Owns the selection (partition, actor, time, kind), the joining of a request with its response and of
+one message to several brokers, and the folding of bursts and of frequent events. It must not know
 the terminal.
 """
 
@@ -30,26 +29,24 @@ from emulator.view.event_text import (
 from emulator.view.wording import describe_event
 
 JOIN_US = 250_000
-"""What follows its cause within this time is one row with it."""
+"""An event within this time after its cause shares its row."""
 BURST_US = 500_000
 BURST = 3
-"""More rows than these that say the same of different partitions, without a pause of BURST_US,
-become one.
+"""More than this many equal rows of different partitions, without a pause of BURST_US, become
+one.
 """
 DETAILS = 150
-"""Details are rows of their own where there are no more than this; a narrower choice shows them
-again.
-"""
+"""Details get their own rows up to this number; a narrower selection shows them again."""
 CLIENT_RESULTS = 24
-"""As many results of clients are shown one by one; with more of them, only refusals are."""
+"""Up to this many client results are shown individually; beyond that only refusals."""
 BRIEF_US = 50_000
-"""Traffic that takes less is not worth a row that counts it."""
+"""Shorter periods of traffic get no row that counts them."""
 QUIET_US = 1_000_000
-"""A stretch without any event gets a row of its own from here on."""
+"""The minimum length of a period without events that gets its own row."""
 
 
 class Cell(msgspec.Struct):
-    """What a row says in one lane, and how much later than the row's time it happened."""
+    """The text of one lane in a row, and its delay relative to the row's time."""
 
     headline: str
     numbers: str = ""
@@ -61,7 +58,7 @@ class Row(msgspec.Struct):
     """One line of the table. `targets` are the lanes that an arrow from `source` points to; a
     banner has no lane.
 
-    `fold`: counts only, of what happened until `to_us`. `note`: why the row is marked.
+    `fold`: only counts of events until `to_us`. `note`: why the row is marked.
     """
 
     from_us: int
@@ -79,8 +76,9 @@ class Row(msgspec.Struct):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What the user wants to see; times are microseconds since the cluster was up. `from_seq`: from
-    this event on; `details`: as many of them are rows of their own."""
+    """The user's selection; times are microseconds since the cluster was up. `from_seq`: only
+    events from this one on; `details`: the number of details up to which they get their own
+    rows."""
 
     partition: TopicPartition | None = None
     actor: str | None = None
@@ -100,7 +98,7 @@ def rows(timeline: Timeline, choice: Choice) -> list[Row]:
         until_us = min(timeline.origin_us + choice.to_us, until_us)
     on = scene(timeline, choice.partition)
     texts = [describe_event(event, on) for event in _chosen(timeline, choice, until_us)]
-    # An actor's rows are those in its lane or caused by it; what has no lane is everybody's.
+    # An actor's rows are those in its lane or caused by it, and those without a lane.
     texts = [
         one
         for one in texts
@@ -127,8 +125,8 @@ def has_story(timeline: Timeline) -> bool:
 
 
 def _weigh(texts: list[EventText], choice: Choice) -> None:
-    """Raise requested events to the story, and details where they are few; lower clients where
-    they are many.
+    """Raise requested events and, if there are few, details to the story; lower client results if
+    there are many.
     """
     clients = [one for one in texts if one.lane == CLIENTS and one.level is Level.DETAIL]
     if len(clients) > CLIENT_RESULTS and choice.actor != CLIENTS:
@@ -144,8 +142,8 @@ def _weigh(texts: list[EventText], choice: Choice) -> None:
 
 
 def _add_fold(out: list[Row], between: list[EventText], until_us: int) -> None:
-    """A dim row that counts, unless what it would count took no time; or one that shows that
-    nothing happened.
+    """Add a dim row with counts, unless the period is very short; or one that shows that nothing
+    happened.
     """
     if between and between[-1].event.t - between[0].event.t >= BRIEF_US:
         lanes: dict[str, list[AnyEvent]] = {}
@@ -161,7 +159,7 @@ def _add_fold(out: list[Row], between: list[EventText], until_us: int) -> None:
 
 
 def _chosen(timeline: Timeline, choice: Choice, until_us: int) -> Iterator[AnyEvent]:
-    """The events of the time, the kinds and the partition of the choice."""
+    """The selected events by time, kind and partition."""
     since_us = timeline.origin_us + choice.from_us if choice.from_us is not None else 0
     for event in timeline.events:
         if not since_us <= event.t <= until_us or event.seq < choice.from_seq:
@@ -199,7 +197,7 @@ _ANSWERS = frozenset({"isr_updated", "isr_update_rejected", "isr_change_notified
 
 
 def _add(out: list[Row], row: Row) -> None:
-    """Append a row, or let it join one shortly before it."""
+    """Append a row, or join it to a recent one."""
     for before in reversed(out[-6:]):
         if before.fold or before.banner or row.banner or row.from_us - before.from_us > JOIN_US:
             break
@@ -208,7 +206,7 @@ def _add(out: list[Row], row: Row) -> None:
             and before.key == row.key
             and not before.cells.keys() & row.cells.keys()
         )
-        # How the requester handled the ZooKeeper response that `before` shows.
+        # The requester's reaction to the ZooKeeper response in `before`.
         is_answer = (
             row.kind in _ANSWERS
             and before.targets == [ZOOKEEPER]
@@ -232,7 +230,7 @@ def _add(out: list[Row], row: Row) -> None:
 
 
 def _without_bursts(out: list[Row]) -> list[Row]:
-    """Many rows that say the same of many partitions become the first of them."""
+    """Replace bursts of equal rows of different partitions by their first row."""
     bursts: list[list[Row]] = []
     for row in out:
         last = bursts[-1][-1] if bursts else None
@@ -266,7 +264,7 @@ def _without_bursts(out: list[Row]) -> list[Row]:
 
 
 def _shape(row: Row) -> object:
-    """What a row says, whichever partition it says it of; None: it stays as it is."""
+    """The content of a row without its partition; None: the row is never folded."""
     if row.note or row.banner or row.fold:
         return None
     if row.key is not None:
@@ -275,7 +273,7 @@ def _shape(row: Row) -> object:
 
 
 def _counts(events: list[AnyEvent]) -> str:
-    """`120 fetches, 60 records, HW 118`: what a lane's everyday traffic comes to."""
+    """The frequent events of a lane: `120 fetches, 60 records, HW 118`."""
     counts: Counter[str] = Counter()
     for event in events:
         if isinstance(event, e.RecordsAppended):
@@ -307,9 +305,7 @@ _NOUNS: dict[type[AnyEvent], str] = {
 
 
 def lanes_of(shown_rows: list[Row], timeline: Timeline) -> list[str]:
-    """The lanes in their order: controller, ZooKeeper, each broker, clients only where a row
-    needs them.
-    """
+    """The lanes in order: controller, ZooKeeper, each broker, and clients if a row needs them."""
     brokers = [str(broker) for broker in timeline.brokers]
     needed: Collection[str] = {lane for row in shown_rows if not row.fold for lane in row.cells}
     return [CONTROLLER, ZOOKEEPER, *brokers, *([CLIENTS] if CLIENTS in needed else [])]

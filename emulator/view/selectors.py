@@ -1,8 +1,7 @@
-"""What users type to say which part of a run they mean: `orders-0`, `orders-0@v8`, `broker-2`,
-`12.5s`.
+"""Parses users' selectors of parts of a run: `orders-0`, `orders-0@v8`, `broker-2`, `12.5s`.
 
-Owns these spellings and the error for a wrong one (`NotInRun`: one line that says what the run
-has). It must know nothing of commands and their options.
+Owns these spellings and the error for a wrong one (`NotInRun`: one line that lists what the run
+has). It must not know commands and their options.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ _LISTED = 8
 
 
 class NotInRun(Exception):
-    """The run has no such thing, or the text is misspelt; the message is one line."""
+    """The run has no such part, or the text is malformed; the message is one line."""
 
 
 def partition(text: str, timeline: Timeline) -> TopicPartition:
-    """`orders-0`, which must be in the run."""
+    """Parse `orders-0`, which must be in the run."""
     topic, _, number = text.rpartition("-")
     known = ", ".join(map(str, timeline.partitions[:_LISTED])) or "none"
     if len(timeline.partitions) > _LISTED:
@@ -37,7 +36,7 @@ def partition(text: str, timeline: Timeline) -> TopicPartition:
 
 
 def change(text: str, timeline: Timeline) -> tuple[TopicPartition, int]:
-    """`orders-0@v8` (or `@8`): a partition of the run and a version, which need not exist."""
+    """Parse `orders-0@v8` (or `@8`): a partition of the run and a version, which need not exist."""
     name, at, version = text.rpartition("@")
     number = version.removeprefix("v")
     if not at or not number.isdecimal():
@@ -46,7 +45,7 @@ def change(text: str, timeline: Timeline) -> tuple[TopicPartition, int]:
 
 
 def actor(text: str, timeline: Timeline) -> str:
-    """The lane of `controller`, `zookeeper`, `clients`, or a broker as `2`, `b2`, `broker-2`."""
+    """The lane for `controller`, `zookeeper`, `clients`, or a broker as `2`, `b2`, `broker-2`."""
     name = text.strip().lower()
     if name in (CONTROLLER, ZOOKEEPER, CLIENTS):
         return name
@@ -60,7 +59,8 @@ def actor(text: str, timeline: Timeline) -> str:
 
 
 def time_us(text: str) -> int:
-    """`12.5s`, `500ms`, `1.5min` or plain seconds, since the cluster was up; may be negative."""
+    """Parse `12.5s`, `500ms`, `1.5min` or plain seconds since the cluster was up; may be
+    negative."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise NotInRun(

@@ -1,8 +1,7 @@
-"""A run directory as views need it: the trace's header and events, and the summary when the run got
-that far.
+"""Reads a run directory for views: the trace's header and events, and the summary if there is one.
 
-Owns the file names that a reader of a run meets. It writes nothing, and turns every way in which a
-directory can be no run into `NoRun` with one clear line.
+Owns the file names for readers of a run. It writes nothing. Any problem with a directory becomes
+`NoRun` with a one-line message.
 """
 
 from __future__ import annotations
@@ -21,13 +20,11 @@ _SUMMARY = msgspec.json.Decoder(dict[str, Any])
 
 
 class NoRun(BadTrace):
-    """The path is no run directory, or its trace cannot be read; the message says which, in one
-    line.
-    """
+    """The path is not a run directory, or its trace is unreadable; the message is one line."""
 
 
 class StoredRun(msgspec.Struct, frozen=True):
-    """One run that is over (or was killed: then what it wrote until then)."""
+    """A finished run, or the events that a killed run wrote."""
 
     directory: Path
     header: Header
@@ -36,7 +33,7 @@ class StoredRun(msgspec.Struct, frozen=True):
 
 
 def open_run(path: str | Path) -> StoredRun:
-    """Read a run directory, or a trace file itself. NoRun says what is wrong with it."""
+    """Read a run directory or a trace file. Raises NoRun."""
     place = Path(path)
     trace = place if place.is_file() else place / TRACE
     try:
@@ -52,10 +49,10 @@ def open_run(path: str | Path) -> StoredRun:
         file = directory / "summary.json"
         summary = decode_untrusted(file.read_bytes(), _SUMMARY)
     except (OSError, msgspec.DecodeError):
-        summary = {}  # the run was killed before it wrote one
+        summary = {}  # the run was killed before it wrote a summary
     if header.trace < 2:
-        # Before version 2 there was no ProcessStateChanged: the facts of a broken invariant name
-        # events by the numbers that they had without it.
+        # Traces before version 2 had no ProcessStateChanged, and the facts of a violation use the
+        # numbers that events had without it.
         numbers = [one.seq for one in events if not isinstance(one, ProcessStateChanged)]
         for broken in summary.get("violations", ()):
             for field in ("facts", "chain"):

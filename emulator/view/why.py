@@ -1,9 +1,8 @@
-"""The story of one ISR change: what the leader saw, which rule fired, and how long it took to be
-known everywhere.
+"""Explains one ISR change: the leader's observation, the rule that applied, and the propagation.
 
-Owns the facts of that story, gathered from the derivation (`find`), and their form as JSON;
-`why_text` puts them into lines. It knows the constants of Kafka's propagation rule, because a trace
-holds numbers and no reasons; it must know nothing of the code that applied them.
+Owns the facts of the explanation, derived from the trace state, and their JSON format; `why_text`
+formats them as text. It knows the constants of Kafka's propagation rule, because a trace has
+numbers but no reasons; it must not know the code that applied them.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ MESSAGES = "replica.lag.max.messages"
 BY_TIME_ONLY, HALF_LAG = "lag-by-time-only", "isr-expiration-at-half-lag"
 LOG_END, EPOCH_START = "stay-at-log-end", "join-past-epoch-start"
 NOTIFICATIONS = "isr-change-notifications"
-"""Kafka's fixes by the names that a trace's header has, as far as the rules for the ISR depend on
-them; a trace that does not say which it has is of a version that has them all.
+"""The guards on which the rules for the ISR depend, under their names in a trace's header. A trace
+without this list is of a version that has all of them.
 """
 
 
 class NoSuchChange(NotInRun):
-    """The trace has no such partition, or no such version of it; the message says which it has."""
+    """The trace has no such partition or version; the message lists those it has."""
 
 
 class Follower(msgspec.Struct, frozen=True):
-    """What the leader knew of the follower that leaves or joins. `behind_ms` -1: not asked
+    """The leader's knowledge of the follower that leaves or joins. `behind_ms` -1: not relevant
     (joining).
     """
 
@@ -54,7 +53,7 @@ class Follower(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """A look of the propagation task that sent nothing."""
+    """A run of the propagation task that sent nothing."""
 
     at_ms: float
     quiet_ms: int
@@ -62,7 +61,8 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class Hop(msgspec.Struct, frozen=True):
-    """One stage of the way; `ms` since the stage before, `at_ms` since the cluster was up."""
+    """One step of the propagation; `ms` since the previous step, `at_ms` since the cluster was
+    up."""
 
     to: str
     at_ms: float
@@ -70,9 +70,9 @@ class Hop(msgspec.Struct, frozen=True):
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """How one broker's metadata came to know. `version` is what it then showed (None: never
-    until the trace's end), `old_ms` for how long it showed what it had before (`old_version`,
-    `old_isr`) after the write.
+    """The arrival in one broker's metadata. `version` is the one that arrived (None: none until the
+    trace's end), `old_ms` how long the broker showed the previous entry (`old_version`, `old_isr`)
+    after the write.
     """
 
     broker: int
@@ -84,7 +84,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Circumstance(msgspec.Struct, frozen=True):
-    """A fault on a broker that left or joined, at the time of the decision or shortly before."""
+    """A fault on a broker that left or joined, during the decision or shortly before."""
 
     broker: str
     text: str
@@ -93,8 +93,8 @@ class Circumstance(msgspec.Struct, frozen=True):
 
 
 class AlterIsrSending(msgspec.Struct, frozen=True):
-    """A request to the controller that carried the proposal, with how many others; `ms` after the
-    decision."""
+    """A request to the controller with the proposal and the number of other proposals; `ms` after
+    the decision."""
 
     controller: int
     at_ms: float
@@ -104,9 +104,7 @@ class AlterIsrSending(msgspec.Struct, frozen=True):
 
 
 class Story(msgspec.Struct, kw_only=True):
-    """All facts of one change; what a change does not have is None or empty. This is what
-    `--json` prints.
-    """
+    """All facts of one change, as printed by `--json`; missing facts are None or empty."""
 
     partition: str
     version: int
@@ -148,9 +146,7 @@ class Story(msgspec.Struct, kw_only=True):
 def explain_version(
     timeline: Timeline, header: Header, partition: TopicPartition, version: int
 ) -> Story:
-    """The story of the write that made `version` of the partition's state; NoSuchChange when
-    there is none.
-    """
+    """The explanation of the write of `version` of the partition's state. Raises NoSuchChange."""
     write, before = _write(timeline, partition, version)
     attempt = _attempt(timeline, write)
     decided_us = attempt.started.t if attempt is not None else write.from_us
@@ -211,7 +207,7 @@ def _write(
 
 
 def _attempt(timeline: Timeline, write: State) -> Attempt | None:
-    """The leader's try that led to the write; None when it was the controller's own doing."""
+    """The leader's attempt that led to the write; None if the controller decided it."""
     for attempt in reversed(timeline.attempts(write.partition)):
         started, ended = attempt.started, attempt.ended
         fits = started.zk_version == write.version - 1 and started.to_isr == write.isr
@@ -228,7 +224,7 @@ def _add_decision(story: Story, timeline: Timeline, header: Header, attempt: Att
     started = attempt.started
     story.hw, story.leo = started.hw, started.leo
     story.expected_version = started.zk_version
-    # Tries of the same leader that were refused just before this one went through.
+    # Attempts of the same leader that were refused just before this one succeeded.
     for one in timeline.attempts(started.partition):
         if one is attempt:
             break
@@ -250,8 +246,8 @@ def _add_decision(story: Story, timeline: Timeline, header: Header, attempt: Att
     else:
         joined = [replica for replica in started.to_isr if replica not in started.from_isr]
         story.followers = [Follower(r, _leo(timeline, started, r)) for r in joined]
-    # Faults that struck those who left, or from which those who joined had just recovered. One
-    # that had ended when the follower was last caught up is not why it left.
+    # Faults on brokers that left, or from which brokers that joined had just recovered. A fault
+    # that ended before the follower was last caught up is not the cause.
     since = {
         str(one.replica): started.t - 1000 * (one.behind_ms if one.behind_ms >= 0 else 1000)
         for one in story.followers
@@ -271,9 +267,7 @@ def _setting(header: Header, name: str, default: int) -> int:
 
 
 def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
-    """The follower's LEO as the leader last noted it before the decision; -1: it is not in the
-    trace.
-    """
+    """The follower's LEO last recorded by the leader before the decision; -1 if unknown."""
     events = timeline.events
     place = bisect_left(events, (started.t, started.seq), key=lambda event: (event.t, event.seq))
     for event in reversed(events[:place]):
@@ -301,7 +295,7 @@ def _add_propagation(
     if ended is not None:
         add_leg("leader", ended.t)
     if ended is not None and not write.by_controller:
-        # The leader's first notification after the write that names the partition.
+        # The leader's first notification after the write that includes the partition.
         named = (
             node
             for node in timeline.state.notifications.all
@@ -325,7 +319,7 @@ def _add_propagation(
         spans = timeline.state.metadata.spans(broker, write.partition)
         old, new = span_at(spans, write.from_us), first_known(spans, write)
         if old is None and new is None:
-            continue  # it was down: it had nothing to show, and never got anything
+            continue  # it was down throughout
         if old is not None and old.version == write.version:
             old = None
         old_ms = 0.0
@@ -355,7 +349,8 @@ def _add_waiting(
     known: e.IsrUpdated | e.IsrUpdateRejected | e.AlterIsrFailed,
     node: Notification | None,
 ) -> None:
-    """The looks of the leader's propagation task in between, and what set its clock back."""
+    """Add the runs of the leader's propagation task in between, and the changes that restarted its
+    wait."""
     until = node.from_us if node is not None else timeline.end_us
     for hold in timeline.state.notifications.held.get(known.broker, []):
         if known.t <= hold.t <= until and known.partition in hold.pending:

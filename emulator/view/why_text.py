@@ -1,6 +1,6 @@
-"""The story of one ISR change as a dozen lines for a terminal.
+"""The explanation of one ISR change as a dozen lines for a terminal.
 
-Owns the sentences; every fact and number in them comes from `why`, and none is worked out here.
+Owns the sentences; every fact and number comes from `why`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ HOLDS_LISTED = 3
 
 
 def render_why(story: Story) -> RenderableType:
-    """The story as a rich renderable."""
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
@@ -33,7 +32,7 @@ def render_why(story: Story) -> RenderableType:
 
 
 def headline(story: Story) -> str:
-    """What changed, who did it, when."""
+    """The change, its author and its time."""
     who = f"controller {story.by}" if story.by_controller else f"leader {story.by}"
     before, now = ids(story.isr_before), ids(story.isr)
     old_leader = "none" if (story.leader_before or 0) < 0 else str(story.leader_before)
@@ -49,7 +48,7 @@ def headline(story: Story) -> str:
 
 
 def lines(story: Story) -> Iterator[tuple[str, str]]:
-    """Pairs of a heading (empty: the one before goes on) and a line."""
+    """Pairs of a heading (empty: the previous one continues) and a line."""
     if story.expected_version is None:
         yield from _controller_decision(story)
     else:
@@ -65,7 +64,7 @@ def lines(story: Story) -> Iterator[tuple[str, str]]:
         else:
             why = f"v{min(newer)} superseded it" if newer else "the run ended first"
         yield "never shown", f"v{story.version} never reached any broker's metadata: {why}"
-    # `decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, the brokers together.
+    # `decision ─4 ms→ ZooKeeper ─10.0 s→ notification …`, with all brokers as one step.
     path = "decision" if story.expected_version is not None else ""
     brokers = [hop for hop in story.legs if hop.to.startswith("broker")]
     for hop in story.legs:
@@ -104,7 +103,7 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
     for fault in story.circumstances:
         since, until = seconds(fault.from_ms), seconds(fault.to_ms)
         yield "fault", f"broker {fault.broker} {fault.text} from {since} to {until}"
-    # AlterIsr: a leader that does not write itself asks the controller.
+    # AlterIsr: the leader asks the controller to write.
     for one in story.sendings:
         more = one.partitions - 1
         others = f" with {more} other partition{'s' * (more > 1)}" if more else ""
@@ -112,7 +111,7 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
         query = f"to controller {one.controller}{others} at {seconds(one.at_ms)}{again}"
         yield "AlterIsr", f"{query}, {_span(one.ms)} after the decision"
     if story.sendings:
-        # KIP-497: until the answer the leader counts with the larger of both sets.
+        # KIP-497: until the response, the leader uses the larger of both ISRs.
         larger = "the new ISR" if story.change == "expand" else "the old ISR"
         yield "", f"pending until the response: meanwhile the high watermark waits for {larger}"
     legs = {hop.to: hop for hop in story.legs}
@@ -128,7 +127,7 @@ def _leader_decision(story: Story) -> Iterator[tuple[str, str]]:
 
 
 def _rule(story: Story, follower: Follower) -> str:
-    """The rule that it broke, or keeps again; before 0.9 there were two."""
+    """The rule that the follower violated, or satisfies again; before 0.9 there were two."""
     if story.change != "shrink":
         seen = f"LEO {follower.leo:,} ≥ HW {story.hw:,}" if follower.leo >= 0 else "LEO ≥ HW"
         start = " and ≥ the epoch's first offset" if story.past_epoch_start else ""
@@ -144,7 +143,7 @@ def _rule(story: Story, follower: Follower) -> str:
 
 
 def _propagation(story: Story) -> Iterator[tuple[str, str]]:
-    """How the controller came to know."""
+    """How the controller learned of the change."""
     holds = story.holds
     if holds or story.notification is not None:
         rule = (

@@ -1,7 +1,6 @@
-"""The texts: one small function per kind of event, shared by the lane table, the page and the
-stories.
+"""The texts of events: one function per kind, shared by the lane table, the page and explanations.
 
-Knows the trace vocabulary and the derived state; must know nothing of how it is drawn.
+Knows the trace vocabulary and the derived state, but not how texts are drawn.
 """
 
 from __future__ import annotations
@@ -120,8 +119,8 @@ def _zk_request(event: e.ZkRequest, on: Scene) -> EventText:
 def _zk_transaction(event: e.ZkTransaction, on: Scene) -> EventText:
     text = EventText(event, ZOOKEEPER, "", "", Level.TRAFFIC, "plain", on.requester(event))
     if event.op in ("createSession", "closeSession"):
-        # An expired session differs from a closed one: no request caused its end. Sessions that
-        # belong to no broker are the emulator's own, for setup.
+        # An expired session differs from a closed one: no request caused its end. Sessions of no
+        # broker are the emulator's own, for setup.
         closed = event.op == "closeSession"
         cause = on.by_seq.get(event.cause)
         is_requested = isinstance(cause, e.ZkRequest) and cause.op == event.op
@@ -138,7 +137,7 @@ def _zk_transaction(event: e.ZkTransaction, on: Scene) -> EventText:
         text.headline = f"{event.op} refused: {CODES.get(code, code)}"
         return text
     for op in ops:
-        # The first operation that matters says what the transaction is about.
+        # The first relevant operation determines the text.
         path = op.path or ""
         partition = state_partition(path)
         if partition is not None:
@@ -158,7 +157,7 @@ def _zk_transaction(event: e.ZkTransaction, on: Scene) -> EventText:
 
 
 def node(path: str) -> str:
-    """A notification's name without most of its zeros: `isr_change_…0`."""
+    """A notification's name with most of its zeros left out: `isr_change_…0`."""
     name, _, number = path.rsplit("/", 1)[1].rpartition("_")
     return f"{name}_…{int(number)}" if number.isdigit() else f"{name}_{number}"
 
@@ -474,8 +473,8 @@ def _metadata(event: e.MetadataCacheUpdated, on: Scene) -> EventText:
 
 
 class CacheChange(NamedTuple):
-    """What is new to a cache: version `before` (-1: none), versions skipped, how long the old
-    one was stale.
+    """The difference to the previous cache entry: version `before` (-1: none), skipped versions,
+    and how long the old one was stale.
     """
 
     partition: TopicPartition

@@ -39,7 +39,7 @@ def explore_async_isr(chosen: VersionOptions, *, as_json: bool) -> int:
         took_s = time.monotonic() - began_s
         beside = len(published.states(scope, on_progress)) if result.complete else None
     if as_json:
-        # `published`: states of the published model, null with a counterexample.
+        # `published`: the number of states of the published model; null with a counterexample.
         print_json(
             {
                 "scope": scope,

@@ -1,4 +1,4 @@
-"""Which cluster a command line means: one that `isr cluster up` has started, by its run."""
+"""Finds the cluster of a command line: one started by `isr cluster up`, by its run."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from emulator.scenario.errors import UserError
 from zk.real.server import HOST, Address, parse_address
 
 CLUSTER = "cluster"
-"""The name below which their runs are kept."""
+"""The scenario name under which its runs are kept."""
 
 
 def newest_cluster(run: str) -> Path:
-    """The directory of a run; empty: of the newest cluster. Raises UserError."""
+    """The directory of a run, or (if empty) of the newest cluster. Raises UserError."""
     if not run and not (RUNS / CLUSTER).is_dir():
         raise UserError(f"{RUNS}/ has no cluster: isr cluster up starts one (--run names another)")
     return find_run(run or CLUSTER)
 
 
 def with_host(text: str) -> str:
-    """`:2181` is a port on loopback."""
+    """Completes `:2181`, a port on loopback."""
     return f"{HOST}{text}" if text.startswith(":") else text
 
 
 def zookeeper_of(text: str) -> Address:
-    """An address, or that of a cluster that is up, by its run. Raises UserError, ServerError."""
+    """An address, or that of a running cluster, by its run. Raises UserError, ServerError."""
     if ":" in text:
         return parse_address(with_host(text))
     status = request_of(find_run(text), Status()).status

@@ -41,7 +41,7 @@ STUCK = "partitions stuck at the end"
 NEWS = frozenset({"rejected updates", "CAS conflicts", "acknowledged records lost", STUCK})
 TIME_HEADS = ("milliseconds", "", "count", "p50", "p95", "p99", "max")
 Row = tuple[str, str, str, str]
-"""What, each side's, and the second over the first."""
+"""The figure's name, both sides' values, and their ratio."""
 
 
 def report(console: Console, compared: Compared, directory: Path) -> None:
@@ -64,7 +64,7 @@ def report(console: Console, compared: Compared, directory: Path) -> None:
 
 
 def page_of(compared: Compared, curves: Sequence[Mapping[str, Sequence[float]]]) -> Page:
-    """The same for the page; `curves`: of each side its distributions by name."""
+    """The same report as a page; `curves`: the distributions of each side by name."""
     sides = list(compared.paths.items())
     where = "in virtual time" if compared.zookeeper == "simulated" else f"on {compared.zookeeper}"
     names = tuple(compared.paths)
@@ -85,7 +85,7 @@ def page_of(compared: Compared, curves: Sequence[Mapping[str, Sequence[float]]])
 
 
 def _table(heads: Sequence[str], rows: Iterable[tuple[str, ...]], words: int) -> Table:
-    """The first `words` columns are words, the others numbers."""
+    """The first `words` columns are text, the others numbers."""
     table = Table(box=None, padding=(0, 2), pad_edge=False)
     for place, head in enumerate(heads):
         table.add_column(head, justify="left" if place < words else "right")
@@ -103,8 +103,8 @@ def _time_rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[tuple[str, ...]
 
 
 def _rows(sides: Sequence[tuple[str, Figures]]) -> Iterator[Row]:
-    """Everything with one number per side. Rows that are zero on both sides are left out, except
-    those whose zero is a result."""
+    """All figures with one number per side. Rows with zero on both sides are left out, except those
+    whose zero is a result."""
     for row in _every_row(sides):
         if row[0] in NEWS or any(cell not in ("0", "–") for cell in row[1:3]):
             yield row

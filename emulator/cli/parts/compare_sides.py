@@ -28,8 +28,7 @@ PATHS = ("zk", "rpc")
 
 
 class SideOptions(NamedTuple):
-    """Options of both sides, or of one side including those of both. `profile`, `propagation`:
-    empty if not named."""
+    """The options of one side, or those of both. `profile`, `propagation`: empty if not set."""
 
     profile: str
     propagation: str
@@ -46,7 +45,7 @@ class SideOptions(NamedTuple):
         *,
         both: SideOptions,
     ) -> SideOptions:
-        """From this side's options, and those of both: its own come last, and win."""
+        """Combine the options of both sides with this side's, which take precedence."""
         return cls(
             profile or "",
             propagation or both.propagation,
@@ -84,8 +83,8 @@ class ComparisonOptions(NamedTuple):
         return variants[0], variants[1]
 
     def _versions(self, own: Sequence[SideOptions], both: SideOptions) -> list[tuple[str, str]]:
-        """(profile, propagation) of each side; empty: the profile's own. Sides that differ in
-        nothing else are both paths of one version."""
+        """(profile, propagation) of each side; empty: the profile's own. Sides without differences
+        become both paths of one version."""
         named = any(one.profile for one in own)
         if both.profile and named:
             raise UserError("--profile names the version of both sides, --a and --b one each")

@@ -46,8 +46,8 @@ class InternalError(Exception):
 def report_error(error: BaseException) -> int:
     """Print one line about the error. Returns the exit code."""
     if isinstance(error, BrokenPipeError) or isinstance(error.__context__, BrokenPipeError):
-        # The reader has closed the output (`isr ... | head`); rich may have turned that into a
-        # SystemExit. Nobody can read a message.
+        # The reader has closed the output (`isr ... | head`), which rich may have turned into a
+        # SystemExit. No message can be shown.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     if isinstance(error, SystemExit):

@@ -1,4 +1,4 @@
-"""What a trace shows of a cluster, in lines: the known hazards, and what could not be judged."""
+"""The findings of a trace as lines: known hazards, and those that could not be judged."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Clock = Callable[[int], str]
 
 
 def clock_of(events: Iterable[AnyEvent], imported: Imported | None) -> Clock:
-    """Time of day where it is known, with the day where there are several; else seconds since the
-    cluster was up."""
+    """The time of day if it is known, with the date if there are several; otherwise seconds since
+    the cluster was up."""
     if imported is not None:
         began = dt.datetime.fromtimestamp(imported.began_ms / 1000, dt.UTC)
         last = began + dt.timedelta(microseconds=imported.coverage.until_us)
@@ -34,7 +34,7 @@ def span_text(from_us: int, to_us: int | None, clock: Clock) -> str:
 
 
 def diagnosis_lines(findings: Findings, clock: Clock, imported: Imported | None) -> Iterator[str]:
-    """One case each, with the events and log lines that it rests on; then what is not judged."""
+    """One case per line, with its events and log lines; then the hazards that were not judged."""
     for one in findings.diagnoses:
         yield f"{one.name}  {span_text(one.from_us, one.to_us, clock)}: {one.seen}; {one.ended}"
         for fact in one.facts:

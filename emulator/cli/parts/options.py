@@ -31,7 +31,7 @@ from emulator.scenario.version import VersionOptions
 from emulator.worlds.errors import TooFast
 from zk.real.server import parse_address
 
-if TYPE_CHECKING:  # half of all commands play nothing, and need not wait for what plays
+if TYPE_CHECKING:  # half of all commands play nothing, and skip these slow imports
     from emulator.scenario.load import LoadedScenario
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""A session of `isr play`: the prompt, what a typed line does, and what is shown after it."""
+"""A session of `isr play`: the prompt, the commands, and their output."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class PlaySession:
         return f"{self.hand.now_us / 1e6:.3f} s> "
 
     def obey(self, line: str) -> None:
-        """Do what a line says. Raises UserError, Quit."""
+        """Execute a line. Raises UserError, Quit."""
         try:
             words = shlex.split(line, comments=True)
         except ValueError as error:
@@ -263,8 +263,8 @@ class PlaySession:
             )
 
     def as_json(self) -> dict[str, object]:
-        """`scenario`, `seed`, `at_ms`, `events`, `file` (null: nothing was done), `acts`: `at_ms`
-        and the actions of each."""
+        """`scenario`, `seed`, `at_ms`, `events`, `file` (null: no steps), `acts`: `at_ms` and the
+        actions of each."""
         return {
             "scenario": self._loaded.name,
             "seed": self.hand.seed,

@@ -22,8 +22,8 @@ REDRAW_EVERY_S, PLAIN_EVERY_S = 0.2, 5.0
 
 
 class ProgressLine:
-    """The progress of a command. `total`: where the bar is full, in the unit of `done`; None for
-    no bar."""
+    """The progress of a command. `total`: where the bar is full, in the unit of `done`; None: no
+    bar."""
 
     def __init__(self, *, total: float | None = None, shown: bool = True) -> None:
         self._total, self._shown = total, shown

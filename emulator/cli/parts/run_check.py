@@ -1,8 +1,8 @@
 """`isr run --check`: the same run in two processes with different hash seeds.
 
-Python orders sets of text by a hash that each process draws for itself (PYTHONHASHSEED); memory
-addresses, imports and caches differ too. What depends on any of it shows as a difference. The two
-hash seeds are made from the run's own seed, so that a check repeats as well.
+Python orders sets of strings by a hash with a random seed per process (PYTHONHASHSEED); memory
+addresses, imports and caches differ too. Dependence on any of these shows as a difference. The two
+hash seeds are derived from the run's own seed, so that a check is repeatable.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Checked(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """1 where they differ, else the verdict's."""
+        """1 if they differ, otherwise the verdict's."""
         differs = self.compared.difference is not None
         return DIFFERS if differs else EXIT_CODES[self.performed.summary.verdict]
 
@@ -80,8 +80,8 @@ class Checked(NamedTuple):
 
 
 def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked:
-    """Perform `isr run WORDS` twice: once below `out`, once where it is taken away again unless it
-    differs."""
+    """Perform `isr run WORDS` twice: once below `out`, once in a temporary directory that is kept
+    only if the runs differ."""
     seeds = hash_seeds(seed)
     ours = str(Path(emulator.__file__).parents[1])
     path = os.pathsep.join(filter(None, (ours, os.environ.get("PYTHONPATH"))))
@@ -115,7 +115,7 @@ def check(words: Sequence[str], seed: int, out: Path, *, shown: bool) -> Checked
 
 
 def _summary(twin: Child, output: Path) -> Summary:
-    """Of the run that is over. One that failed ends this command as it ended itself."""
+    """The summary of the finished run. If it failed, this command exits like it did."""
     text = output.read_text(errors="replace").strip()
     code = twin.wait(0)
     if code in EXIT_CODES.values():
@@ -126,6 +126,6 @@ def _summary(twin: Child, output: Path) -> Summary:
 
 
 def hash_seeds(seed: int) -> tuple[int, int]:
-    """Two values of PYTHONHASHSEED, never the same."""
+    """Two different values of PYTHONHASHSEED."""
     first = mix(seed) >> 32
     return first, first ^ (1 + (mix(seed + 1) >> 33))

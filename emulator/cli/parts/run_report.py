@@ -25,7 +25,7 @@ def report(console: Console, performed: Played, repeat: str, *, quiet: bool) -> 
     summary = performed.summary
     if not quiet:
         if isinstance(performed.events, EventsOnDisk):
-            # Lanes are drawn from all events at once, more than are to be in memory.
+            # A long run does not have all events in memory, which lanes need.
             shown = f"isr show {escape(summary.run_directory)}"
             console.print(f"lanes          {len(performed.events):,} events: {shown}")
         elif performed.events:

@@ -1,6 +1,6 @@
 """How `isr explore`, `isr replay` and `isr shrink` show a schedule.
 
-Owns the wording and the lanes; it decides nothing.
+Owns the wording and the lanes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def replay_schedule(file: Path, width: int | None, *, stops: bool, as_json: bool
             typer.echo(differs or f"the same: {played.events:,} events, all of them")
             typer.echo(f"repeat it  isr replay {file}")
     except (BdbQuit, TaskFailed) as error:
-        # To quit the debugger is to interrupt the command.
+        # Quitting the debugger interrupts the command.
         if isinstance(getattr(error, "error", error), BdbQuit):
             raise KeyboardInterrupt from None
         raise
@@ -74,7 +74,7 @@ def difference(schedule: Schedule, played: ScheduleResult) -> str:
 
 
 def _replay_json(file: Path, played: ScheduleResult, differs: str) -> dict[str, object]:
-    """`file`, `same`, `difference` (empty where it is the same), `events`, `trace`, `violations`,
+    """`file`, `same`, `difference` (empty if there is none), `events`, `trace`, `violations`,
     `faults`, `choices`."""
     keys = ("invariant", "text", "hazard")
     return {

@@ -1,4 +1,4 @@
-"""`--target`: which world plays a scenario, and which options go with it.
+"""`--target`: the world that plays a scenario, and its compatible options.
 
 Owns the option and its short form; `runs.play` makes the worlds.
 """
@@ -50,7 +50,7 @@ def chosen_target(target: str | None, zookeeper: str | None, *, processes: bool)
 
 
 def read_kafka_logs(loaded: LoadedScenario) -> ReadKafkaLogs:
-    """What reads the logs of its hosts that are real Kafka."""
+    """Read the logs of the scenario's real Kafka hosts."""
     if all(host.kind != "kafka" for host in loaded.hosts.values()):
         return no_logs
     from emulator.forensics.kafka_hosts import read_kafka_host

@@ -29,7 +29,7 @@ def difference_lines(compared: Compared, names: Names) -> Iterator[str]:
 
 
 def difference_json(compared: Compared, names: Names) -> dict[str, object]:
-    """`same`, `events` (that are the same, from the start), `first_difference`: `event`, `at_ms`,
+    """`same`, `events` (the number of equal leading events), `first_difference`: `event`, `at_ms`,
     `before`, and each side under its name (null: that trace ends there)."""
     difference = compared.difference
     about: dict[str, object] = {"same": difference is None, "events": compared.events}
@@ -46,7 +46,7 @@ def _raw(text: str | None) -> object:
 
 
 def _at_ms(difference: TraceDifference) -> float | None:
-    """Since the cluster was up; None before that."""
+    """Milliseconds since the cluster was up; None before that."""
     side = difference.first or difference.second
     if side is None or difference.up_us is None:
         return None

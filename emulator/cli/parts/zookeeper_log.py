@@ -32,7 +32,7 @@ SIMULATED, EMBEDDED = "simulated", "embedded"
 
 @dataclass(frozen=True)
 class TransactionLog:
-    """The log of one server, and the broker of each session. `torn` says what is missing."""
+    """The log of one server, and the broker of each session. `torn`: what is missing."""
 
     folder: Path
     entries: list[Entry]
@@ -42,7 +42,7 @@ class TransactionLog:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which transactions of a log."""
+    """A filter for transactions."""
 
     path: str = ""
     session: int | None = None
@@ -56,7 +56,7 @@ class Selection:
         if self.broker is not None and log.owners.get(one.session_id) != self.broker:
             return False
         touched = (one.path, *one.removed, *(op.path for op in one.ops))
-        # A prefix may end within a name: `/a` has `/a` and `/a/b`, `/a_` has `/a_1`.
+        # A prefix may end within a name: `/a` matches `/a` and `/a/b`, `/a_` matches `/a_1`.
         return not self.path or any(path.startswith(self.path) for path in touched)
 
 
@@ -64,7 +64,7 @@ class Selection:
 
 
 def read_run_log(run: str) -> TransactionLog:
-    """The log of a run's own server. UserError: no such run, no log of it here, not readable."""
+    """The log of a run's own server. Raises UserError."""
     directory = find_run(run)
     folder = RunDirectory(directory).zookeeper / LOG_FOLDER
     try:
@@ -89,7 +89,7 @@ def read_run_log(run: str) -> TransactionLog:
             broker = paths.broker_of_path(one.path) if one.op == "create" else None
             if broker is not None:
                 owners[entry.transaction.session_id] = broker
-    # A log is read up to its first broken record; the run knows how far the server went.
+    # A log is read up to its first damaged record; the trace shows how far the server went.
     last = entries[-1].transaction.zxid if entries else 0
     ends = f"it ends at zxid {last:#x}, the run saw {seen:#x}"
     return TransactionLog(
@@ -244,7 +244,7 @@ def _inner(value: object) -> str:
 
 
 def _hex(session_id: int) -> str:
-    """As ZooKeeper's own log prints it."""
+    """The format of ZooKeeper's own log."""
     return f"{session_id % (1 << 64):#x}"
 
 

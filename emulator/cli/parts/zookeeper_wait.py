@@ -1,4 +1,4 @@
-"""Wait for the user's own ZooKeeper server, and show for what and how much longer."""
+"""Waits for the user's own ZooKeeper server, and shows for what and how much longer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ ATTEMPT_MS = 1_000
 
 
 def wait_for_server(zookeeper: str, *, shown: bool = True) -> None:
-    """The same for a `--zookeeper` option; a server that the run starts itself needs no wait."""
+    """Like `wait_for_zookeeper`, for a `--zookeeper` option; a server that the run starts needs no
+    wait."""
     if ":" in zookeeper:
         wait_for_zookeeper(parse_address(zookeeper), shown=shown)
 

@@ -1,7 +1,7 @@
-"""`isr top`'s screen: a running cluster, refreshed, driven by keys.
+"""The screen of `isr top`: a running cluster, refreshed and controlled by keys.
 
-Owns what is where on the terminal. A function supplies the newest `Look`; this module does
-not know where it comes from.
+Owns the layout on the terminal. A function supplies the newest `Look`; this module does not know
+its origin.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ Row = tuple[str, ...]
 
 
 class Top(App[None]):
-    """The screen. `r`: refresh now; `f`: the next filter; arrows: the partition to see whole."""
+    """The screen. `r`: refresh now; `f`: the next filter; arrows: select the partition to show in
+    detail."""
 
     CSS = """
     #head, #brokers, #detail { height: auto; padding: 0 1; }
@@ -98,7 +99,7 @@ class Top(App[None]):
     # -- showing -----------------------------------------------------------------------------------
 
     def refresh_look(self) -> None:
-        """Take the newest look, and show it."""
+        """Show the newest look."""
         self._look = self._newest()
         self._show()
 
@@ -108,7 +109,8 @@ class Top(App[None]):
         self.query_one("#head", Static).update(f"{headline(look)}   {shown}")
         lines = [broker_line(look, broker) for broker in look.seen.brokers]
         self.query_one("#brokers", Static).update("\n".join(lines) or "no broker is registered")
-        # A broker more, or another choice of partitions, needs another table; else cells change.
+        # A new broker or another selection of partitions needs a new table; otherwise only cells
+        # change.
         table: DataTable[str] = self.query_one(DataTable)
         columns = (*_COLUMNS, "ctrl", *(f"b{broker}" for broker in look.seen.brokers))
         rows = {one.name: self._row(one) for one in self._chosen()}
@@ -132,7 +134,7 @@ class Top(App[None]):
         self._show_detail(table.ordered_rows[at].key if 0 <= at < table.row_count else None)
 
     def _chosen(self) -> list[SeenPartition]:
-        """What the filter lets through."""
+        """The partitions that pass the filter."""
         partitions = self._look.seen.partitions.values()
         if FILTERS[self._filter] == "under-replicated":
             return [one for one in partitions if one.is_under_replicated]

@@ -1,7 +1,7 @@
-"""What `isr top` shows, as plain values: one look at a running cluster from all sides.
+"""The data of `isr top` as plain values: one look at a running cluster in all views.
 
-Owns how the views of a partition are compared with ZooKeeper's and worded in a cell. Who is asked,
-and how, it does not know.
+Owns how the views of a partition are compared with ZooKeeper's and shown in a cell. It does not
+know how they are obtained.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ SAME, UNKNOWN = "=", "?"
 
 
 class BrokerLook(msgspec.Struct, frozen=True):
-    """What a broker says of itself. `metadata`: its cache; `leads`: partitions that it leads, as
-    it has them; `controls`: the controller's cache, where it is one. None: it does not tell."""
+    """A broker's own views. `metadata`: its cache; `leads`: the partitions that it leads;
+    `controls`: the controller's cache, if it is the controller. None: not reported."""
 
     metadata: dict[str, SeenState] | None = None
     leads: dict[str, SeenState] | None = None
@@ -28,7 +28,7 @@ class BrokerLook(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """One moment. `conflicts_per_s` None: nobody counts them."""
+    """One moment. `conflicts_per_s` None: not counted."""
 
     seen: Seen = Seen()
     brokers: dict[int, BrokerLook] = {}
@@ -38,7 +38,7 @@ class Look(msgspec.Struct, frozen=True):
 
 
 def headline(look: Look) -> str:
-    """Controller, epochs, what waits, in one line."""
+    """Controller, epochs and pending commands in one line."""
     seen = look.seen
     who = "no controller" if seen.controller is None else f"controller {seen.controller}"
     short = sum(one.is_under_replicated for one in seen.partitions.values())
@@ -60,7 +60,7 @@ def headline(look: Look) -> str:
 
 
 def broker_line(look: Look, broker: int) -> str:
-    """A registration, and what the broker says."""
+    """A registration, and the broker's own report."""
     one = look.seen.brokers[broker]
     report = look.brokers.get(broker)
     words = [f"broker {broker}", f"{one.host}:{one.port}", f"epoch {one.epoch}"]
@@ -81,8 +81,8 @@ def state_words(state: SeenState | None) -> str:
 
 
 def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:
-    """All that the view says is as ZooKeeper has it; an epoch of -1 says nothing. Some
-    sources report an ISR as a set: its order does not count."""
+    """Whether all known fields are equal to ZooKeeper's; an epoch of -1 is unknown. The order of
+    the ISR is ignored, because some sources report a set."""
     return (
         state.leader == with_zookeeper.leader
         and state.leader_epoch in (-1, with_zookeeper.leader_epoch)
@@ -92,7 +92,8 @@ def agrees(state: SeenState, with_zookeeper: SeenState) -> bool:
 
 
 def cell(state: SeenState | None, in_zookeeper: SeenState | None, *, known: bool) -> str:
-    """A view beside ZooKeeper's: `=`, or what it has otherwise; `?` where no broker reported it."""
+    """A view compared with ZooKeeper's: `=`, or the different values; `?` if no broker reported
+    it."""
     if not known:
         return UNKNOWN
     if state is None:
@@ -103,8 +104,8 @@ def cell(state: SeenState | None, in_zookeeper: SeenState | None, *, known: bool
 
 
 def views(look: Look, partition: SeenPartition) -> Iterator[tuple[str, SeenState | None, str]]:
-    """(whose, state, cell): the controller's, then each broker's metadata cache, and what the
-    leader itself has."""
+    """(owner, state, cell): the controller's view, then each broker's metadata cache, and the
+    leader's own."""
     own, name = partition.state, partition.name
     controller = look.brokers.get(look.seen.controller or -1, BrokerLook())
     yield _view(f"controller {look.seen.controller or ''}".strip(), controller.controls, name, own)
@@ -124,5 +125,5 @@ def _view(
 
 
 def differs(look: Look, partition: SeenPartition) -> bool:
-    """Somebody has it otherwise than ZooKeeper."""
+    """Whether any view differs from ZooKeeper's."""
     return any(text not in (SAME, UNKNOWN) for _, _, text in views(look, partition))

@@ -1,7 +1,7 @@
-"""Watching a running cluster: its ZooKeeper through a session of our own, its brokers by asking.
+"""Observes a running cluster: ZooKeeper through a separate session, brokers by requests.
 
 Owns the connections and threads of `isr top` and `isr watch`. Everything is read-only: ZooKeeper
-hears reads, Exists and watches, brokers Metadata requests and reads of their status page.
+receives reads, Exists and watches, brokers Metadata requests and reads of their status page.
 `zookeeper_view` interprets the znodes.
 """
 
@@ -39,7 +39,7 @@ _RATE_OVER_S = 10.0
 
 
 class BrokerMetadata(Protocol):
-    """What a broker's metadata cache says."""
+    """The content of a broker's metadata cache."""
 
     @property
     def controller_id(self) -> int: ...
@@ -48,7 +48,7 @@ class BrokerMetadata(Protocol):
 
 
 class MetadataQuery(Protocol):
-    """Asks brokers, by host and port; a text says why one does not answer."""
+    """Queries brokers by host and port; a text explains why one does not respond."""
 
     def __call__(
         self, brokers: Mapping[int, tuple[str, int]], /
@@ -57,7 +57,7 @@ class MetadataQuery(Protocol):
 
 
 class Link(Enum):
-    """Our own connection to ZooKeeper; while it is lost, what is seen is what was last there."""
+    """The state of our connection to ZooKeeper; while it is lost, the last known state is shown."""
 
     UP = "connected"
     LOST = "disconnected"
@@ -67,8 +67,8 @@ OnSeen = Callable[[Seen, Link], None]
 
 
 class Watching:
-    """A session at the cluster's ZooKeeper; calls `on_seen` with the state and the connection
-    each time something changed and no read is pending. Raises ServerError."""
+    """A session at the cluster's ZooKeeper. Calls `on_seen` with the state and the connection
+    whenever something changed and no read is pending. Raises ServerError."""
 
     def __init__(self, address: Address, on_seen: OnSeen) -> None:
         self._on_seen = on_seen
@@ -92,23 +92,24 @@ class Watching:
             self._on_seen(*now)
 
     def run(self, for_us: int) -> None:
-        """Hear what comes within this time."""
+        """Process the events of this interval."""
         self._lane.run(for_us)
 
     def close(self) -> None:
-        """The session ends in an orderly way."""
+        """Close the session."""
         self._mirror.close()
         self._service.close()
 
 
 class Conflicts:
-    """Writes of partition states that met another version, at a tap in front of ZooKeeper."""
+    """Counts writes of partition states that failed with BadVersion, at a tap in front of
+    ZooKeeper."""
 
     def __init__(self) -> None:
         self._moments: deque[float] = deque()
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
-        """Only answers tell."""
+        """Only responses matter."""
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
         ops = request.ops if isinstance(request, Multi) else (request,)
@@ -119,7 +120,7 @@ class Conflicts:
             self._moments.append(time.monotonic())
 
     def per_s(self) -> float:
-        """Over the last ten seconds."""
+        """The rate over the last ten seconds."""
         since = time.monotonic() - _RATE_OVER_S
         while self._moments and self._moments[0] < since:
             self._moments.popleft()
@@ -127,8 +128,8 @@ class Conflicts:
 
 
 class ClusterObserver:
-    """Looks at a cluster from all sides until it is closed; `look()` is the newest. A context
-    manager. With `listen` it is a tap as well, and counts conflicts of who goes through it."""
+    """Observes a cluster until it is closed; `look()` returns the newest state. Use as a context
+    manager. With `listen` it is also a tap, and counts the conflicts of its clients."""
 
     def __init__(
         self, address: Address, query: MetadataQuery, listen: tuple[str, int] | None = None
@@ -167,7 +168,7 @@ class ClusterObserver:
         return Look(self._seen, self._brokers, connected, per_s, str(self._address))
 
     def wait_for_change(self, timeout_s: float) -> None:
-        """Until something was seen or told since the last time."""
+        """Return after a change since the last call, or after the timeout."""
         self._news.wait(timeout_s)
         self._news.clear()
 
@@ -193,7 +194,7 @@ class ClusterObserver:
 
 
 class _Page(msgspec.Struct):
-    """A status page of ours (`runtime.status_page`)."""
+    """A status page of our own brokers (`worlds.processes.status_page`)."""
 
     metadata: dict[str, SeenState]
     leads: dict[str, SeenState]
@@ -201,11 +202,11 @@ class _Page(msgspec.Struct):
 
 
 def _look_at(broker: SeenBroker, metadata: BrokerMetadata | str) -> BrokerLook:
-    """From its status page, or from its metadata where it has none."""
+    """From its status page, or from its metadata if it has none."""
     controller = None if isinstance(metadata, str) else metadata.controller_id
     if broker.page_port > 0:
         url = f"http://{broker.host}:{broker.page_port}/status"
-        # Kafka's own JMX port speaks no HTTP.
+        # A real Kafka's JMX port does not speak HTTP.
         not_ours = (OSError, ValueError, http.client.HTTPException, msgspec.MsgspecError)
         with (
             contextlib.suppress(*not_ours),

@@ -1,8 +1,8 @@
-"""A running cluster as its ZooKeeper shows it, and what has changed between two looks.
+"""The state of a running cluster according to its ZooKeeper, and the differences of two states.
 
-Owns what znodes mean to an observer: controller, brokers, partitions, pending notifications,
-commands. Made from a copy of the znodes (`zk.real.mirror`); a znode that cannot be read is
-named in `malformed`, and all else is shown. Knows neither how the copy came about nor how this is
+Owns the meaning of znodes to an observer: controller, brokers, partitions, pending notifications,
+commands. Derived from a copy of the znodes (`zk.real.mirror`). An unreadable znode is named in
+`malformed`; everything else is shown. It knows neither how the copy was made nor how the state is
 drawn.
 """
 
@@ -37,7 +37,7 @@ class SeenBroker(msgspec.Struct, frozen=True):
 
 
 class SeenState(msgspec.Struct, frozen=True):
-    """A partition's state; its source may not know all fields."""
+    """A partition's state; some sources do not have all fields."""
 
     leader: int
     leader_epoch: int
@@ -47,7 +47,7 @@ class SeenState(msgspec.Struct, frozen=True):
 
 
 class SeenPartition(msgspec.Struct, frozen=True):
-    """A partition of a topic's assignment; `state` None: no controller has made it yet."""
+    """A partition of a topic's assignment; `state` None: the controller has not created it yet."""
 
     topic: str
     partition: int
@@ -70,7 +70,7 @@ class SeenPartition(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """Everything at one moment."""
+    """The complete state at one moment."""
 
     controller: int | None = None
     controller_epoch: int | None = None
@@ -84,7 +84,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One difference: what it is about, in words, and as values."""
+    """One difference: its subject, its text, and its values."""
 
     kind: str
     about: str
@@ -93,11 +93,11 @@ class Change(msgspec.Struct, frozen=True):
 
 
 def seen(nodes: Nodes, children: Children) -> Seen:
-    """What these znodes say."""
+    """The state that these znodes represent."""
     malformed: list[str] = []
 
     def read(path: str, decode: Callable[[bytes], T]) -> T | None:
-        """None where there is no such znode, or nothing that can be read."""
+        """None if the znode does not exist or is unreadable."""
         node = nodes.get(path)
         if node is None:
             return None
@@ -165,7 +165,7 @@ _COMMANDS = {"reassigning": "reassignment", "electing": "preferred leader electi
 
 
 def changes(before: Seen, after: Seen) -> Iterator[Change]:
-    """What is different, most important first: controller, brokers, partitions."""
+    """The differences, most important first: controller, brokers, partitions."""
     if (before.controller, before.controller_epoch) != (after.controller, after.controller_epoch):
         facts = {"controller": after.controller, "epoch": after.controller_epoch}
         who = "none" if after.controller is None else f"broker {after.controller}"
@@ -245,5 +245,5 @@ def _state_change(old: SeenState | None, new: SeenState) -> str:
 
 
 def leader_name(leader: int) -> str:
-    """`none` where a state has no leader (-1) or one that is to be deleted (-2)."""
+    """`none` for a state without a leader (-1) or one that is being deleted (-2)."""
     return str(leader) if leader >= 0 else "none"
