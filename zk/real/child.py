@@ -1,9 +1,10 @@
-"""Processes that end with us, however we end: a JVM of a server or of a broker, or a container.
+"""Child processes that never outlive this one: a JVM of a server or of a broker, or a container.
 
 Owns the process and its watchdog, another process that reads a pipe which only this one holds open,
-and clears up when the pipe ends without a word. However this process ends, SIGKILL included, the
-pipe ends too. PR_SET_PDEATHSIG would be shorter, but it fires when the *thread* that forked ends,
-and needs code between fork and exec, which is unsafe beside threads. Knows not what runs in it.
+and that cleans up when the pipe ends without a message. The pipe ends however this process ends,
+even by SIGKILL. PR_SET_PDEATHSIG would be shorter, but it fires when the *thread* that forked ends,
+and needs code between fork and exec, which is unsafe with threads. It does not know what the child
+runs.
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-# The child does not start before its watchdog is there, and not at all when we are gone by then.
+# The child starts only after its watchdog, and not at all if this process has ended by then.
 _START = 'read go && exec "$@"'
 _WATCHDOG = 'read orderly || kill -9 "$0"'
 
 
 class Owner(Protocol):
-    """Has something that a fork of this process must not believe to be its own."""
+    """Holds a resource that a fork of this process must not treat as its own."""
 
     def disown(self) -> None:
-        """In a forked child of ours: what it has is the parent's."""
+        """Called in a forked child: the resources belong to the parent."""
         ...
 
 
 _owners: weakref.WeakSet[Owner] = weakref.WeakSet()
 disowned_by_forks = _owners.add
-"""From now on each fork of this process begins with `disown`."""
+"""Every fork of this process first calls `disown`."""
 
 
 def _disown_all() -> None:
@@ -43,12 +44,12 @@ os.register_at_fork(after_in_child=_disown_all)
 
 
 class Watchdog:
-    """A process that acts when we end without a word: its command begins with reading a line from
-    its standard input, and does nothing more when one comes."""
+    """A process that acts if this one ends without a message: its command first reads a line from
+    standard input, and does nothing if one arrives."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        # A session of its own: what ends our terminal, or our group, must not end it before us. Our
-        # output is not its own: who reads that to its end is not to wait for a watchdog.
+        # A separate session, so that what ends our terminal or process group does not end it first.
+        # It must not inherit our output, or readers of that would wait for the watchdog.
         self._process: subprocess.Popen[bytes] | None = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -59,22 +60,22 @@ class Watchdog:
         disowned_by_forks(self)
 
     def dismiss(self) -> None:
-        """There is nothing left to be cleared up."""
+        """Nothing is left to clean up."""
         process, self._process = self._process, None
         if process is not None:
             _signal_end(process)
             process.wait()
 
     def disown(self) -> None:
-        # A copy of the pipe in a fork would keep it open after we have ended.
+        # A copy of the pipe in a fork would keep it open after this process has ended.
         process, self._process = self._process, None
         if process is not None:
             _forget(process)
 
 
 class Child:
-    """A process that runs, in a process group of its own: Ctrl-C in the terminal is ours, the child
-    ends with us. Not thread-safe: one thread owns it."""
+    """A running process in its own process group, so that Ctrl-C in the terminal reaches only us;
+    the child ends with us. Not thread-safe: one thread owns it."""
 
     def __init__(
         self,
@@ -103,24 +104,25 @@ class Child:
 
     @property
     def has_ended(self) -> bool:
-        """It has ended, by itself or by a signal."""
+        """Whether it has ended, by itself or by a signal."""
         if self._process.poll() is None:
             return False
         self._watchdog.dismiss()
         return True
 
     def signal(self, number: signal.Signals) -> None:
-        """SIGSTOP, SIGCONT, SIGTERM; nothing if it has ended."""
+        """Send SIGSTOP, SIGCONT or SIGTERM; nothing if it has ended."""
         self._process.send_signal(number)
 
     def kill(self) -> None:
-        """End it at once, paused or not, and wait until it is gone."""
+        """Kill it, paused or not, and wait until it is gone."""
         self._process.kill()
-        self._watchdog.dismiss()  # before the wait: only then may the process id be another's
+        self._watchdog.dismiss()  # before the wait: after it the process id may be reused
         self._process.wait()
 
     def wait(self, timeout_s: float) -> int | None:
-        """Its exit code (negative: the signal that ended it); None: it still runs then."""
+        """Its exit code (negative: the signal that ended it); None if it still runs after the
+        timeout."""
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -129,7 +131,7 @@ class Child:
         return self._process.returncode
 
     def disown(self) -> None:
-        """The right to keep it alive is the parent's too: its watchdog disowns itself."""
+        """Only the parent may keep it alive; its watchdog disowns itself."""
         _forget(self._process)
 
 
@@ -139,11 +141,11 @@ def _signal_end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.write(b"\n")
         process.stdin.close()
     except BrokenPipeError:
-        pass  # it is gone already
+        pass  # it has already ended
 
 
 def _forget(process: subprocess.Popen[bytes]) -> None:
-    """In a fork: close our end of its pipe, and never wait for what is not our child."""
+    """In a fork: close our end of its pipe, and never wait for another process's child."""
     if process.stdin is not None:
         process.stdin.close()
     process.returncode = 0

@@ -1,8 +1,8 @@
-"""ZooKeeper's wire format (jute), as far as Kafka's requests, the transaction log and SetWatches
-need it.
+"""The part of ZooKeeper's wire format (jute) for Kafka's requests, the transaction log and
+SetWatches.
 
-Owns bytes <-> `zk.ops`; knows no sockets, no files, no clock. Whatever is not as the format says
-raises `Malformed`, never an IndexError or a struct.error: callers read from strangers.
+Converts between bytes and `zk.ops`; knows no sockets, no files, no clock. Any deviation from the
+format raises `Malformed`, never IndexError or struct.error, because callers read untrusted input.
 Source: zookeeper.jute and ZooDefs.OpCode of ZooKeeper 3.5 to 3.9.
 """
 
@@ -101,11 +101,11 @@ NO_PASSWORD = bytes(16)
 
 
 class Malformed(Exception):
-    """The bytes are not what ZooKeeper's format says."""
+    """The bytes violate ZooKeeper's format."""
 
 
 class ConnectRequest(msgspec.Struct, frozen=True, gc=False):
-    """What a client says first; `session_id` 0 asks for a new session."""
+    """The first message of a client; `session_id` 0 requests a new session."""
 
     last_zxid: int
     timeout_ms: int
@@ -114,7 +114,7 @@ class ConnectRequest(msgspec.Struct, frozen=True, gc=False):
 
 
 class ConnectResponse(msgspec.Struct, frozen=True, gc=False):
-    """The server's answer; `timeout_ms` 0 says that the session has expired."""
+    """The server's response; `timeout_ms` 0: the session has expired."""
 
     timeout_ms: int
     session_id: int
@@ -122,7 +122,7 @@ class ConnectResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class ReplyHeader(msgspec.Struct, frozen=True, gc=False):
-    """Before every answer and every watch event."""
+    """The header of every response and every watch event."""
 
     xid: int
     zxid: int
@@ -130,7 +130,7 @@ class ReplyHeader(msgspec.Struct, frozen=True, gc=False):
 
 
 class Reader:
-    """Reads jute values one after the other out of one message."""
+    """Reads consecutive jute values from one message."""
 
     __slots__ = ("at", "bytes")
 
@@ -173,7 +173,7 @@ class Reader:
         return None if length == -1 else self.raw(length)
 
     def string(self) -> str:
-        """A ustring; null is read as the empty string."""
+        """A ustring; null becomes the empty string."""
         try:
             return (self.buffer() or b"").decode()
         except UnicodeDecodeError as error:
@@ -193,12 +193,12 @@ class Reader:
 
 
 def string(value: str) -> bytes:
-    """A ustring with its length before it."""
+    """A ustring with its length prefix."""
     return buffer(value.encode())
 
 
 def buffer(value: bytes | None) -> bytes:
-    """A buffer with its length before it; None has length -1."""
+    """A buffer with its length prefix; None has length -1."""
     return _INT.pack(-1) if value is None else _INT.pack(len(value)) + value
 
 
@@ -209,13 +209,13 @@ def strings(values: Iterable[str]) -> bytes:
 
 
 def frame(message: bytes) -> bytes:
-    """A message as it goes over the wire: its length before it."""
+    """A message with its length prefix, as on the wire."""
     return _INT.pack(len(message)) + message
 
 
 def take_frames(stream: bytearray, longest: int = 1 << 30) -> Iterator[bytes]:
-    """Take the whole messages off the front of a stream, without their lengths; what has not come
-    in whole stays. Raises Malformed for a length below 0 or above `longest`."""
+    """Remove the complete messages from the front of a stream, and yield them without their
+    lengths. Raises Malformed for a length below 0 or above `longest`."""
     at, length = 0, len(stream)
     try:
         while length - at >= 4:
@@ -231,7 +231,7 @@ def take_frames(stream: bytearray, longest: int = 1 << 30) -> Iterator[bytes]:
 
 
 def encode_connect(request: ConnectRequest) -> bytes:
-    """ConnectRequest as clients since 3.4 send it (with the read-only byte)."""
+    """A ConnectRequest as of clients since 3.4 (with the read-only byte)."""
     head = _CONNECT.pack(0, request.last_zxid, request.timeout_ms, request.session_id)
     return head + buffer(request.password) + b"\0"
 
@@ -260,13 +260,14 @@ def encode_close(xid: int) -> bytes:
 def encode_set_watches(
     relative_zxid: int, data: Iterable[str], exist: Iterable[str], child: Iterable[str]
 ) -> bytes:
-    """SetWatches with the xid that the Java client uses for it (-8)."""
+    """SetWatches with the Java client's xid for it (-8)."""
     head = _TWO_INTS.pack(XID_SET_WATCHES, OpCode.SET_WATCHES) + _LONG.pack(relative_zxid)
     return head + strings(data) + strings(exist) + strings(child)
 
 
 def encode_request(xid: int, request: Request, chroot: str = "") -> bytes:
-    """Header and body of a request, its paths outside of `chroot`; new znodes are open to all."""
+    """Header and body of a request. Its paths get the prefix `chroot`; new znodes are open to
+    all."""
     code, body = _encode_op(request, chroot)
     return _TWO_INTS.pack(xid, code) + body
 
@@ -292,20 +293,20 @@ def _encode_op(request: Request | Op, chroot: str) -> tuple[int, bytes]:
 
 
 def outside(chroot: str, path: str) -> str:
-    """A path as the server knows it."""
+    """The server's path of a client's path."""
     return (chroot + path if path != "/" else chroot) or "/"
 
 
 def inside(chroot: str, path: str) -> str:
-    """A path as the client knows it; one outside of the chroot stays as it is."""
+    """The client's path of a server's path; a path outside of the chroot stays unchanged."""
     if not chroot or not (path == chroot or path.startswith(chroot + "/")):
         return path
     return path[len(chroot) :] or "/"
 
 
 def decode_reply(request: Request, message: bytes, chroot: str = "") -> Reply:
-    """The answer to `request`, its paths inside `chroot`. A code that is not in `Code` counts as
-    a server's inconsistency: Kafka knows no better either."""
+    """The response to `request`, with paths relative to `chroot`. An unknown code becomes a runtime
+    inconsistency, as in Kafka."""
     reader = Reader(message)
     _, zxid, error = reader.unpack(_REPLY)
     if error:
@@ -322,7 +323,7 @@ def decode_reply(request: Request, message: bytes, chroot: str = "") -> Reply:
         return Reply(Code.OK, zxid, path=inside(chroot, reader.string()))
     if isinstance(request, Multi):
         results = tuple(_op_results(reader, chroot))
-        # The first that is not OK has failed: those before it say OK, those behind it
+        # The first other code is the failure: earlier operations have OK, later ones
         # RUNTIME_INCONSISTENCY.
         failed = (result.code for result in results if result.code is not Code.OK)
         return Reply(next(failed, Code.OK), zxid, results=results)
@@ -351,15 +352,15 @@ def code_of(error: int) -> Code:
 
 
 def decode_watch_event(message: bytes) -> tuple[int, str]:
-    """Number of the event type, and the path as the server knows it."""
+    """The event type's number, and the server's path."""
     reader = Reader(message, _REPLY.size)
     kind, _ = reader.unpack(_TWO_INTS)
     return kind, reader.string()
 
 
 def decode_request(message: bytes) -> tuple[int, Request | str]:
-    """Xid and request. What is no request of `zk.ops` comes back as its name (`ping`, `setWatches`,
-    `closeSession`, `auth`, ... or `op 106` for a number that this file does not know)."""
+    """Xid and request. A request that is not in `zk.ops` is returned as its name (`ping`,
+    `setWatches`, `closeSession`, `auth`, ... or `op 106` for an unknown number)."""
     reader = Reader(message)
     xid, code = reader.unpack(_TWO_INTS)
     return xid, _decode_body(code, reader)
@@ -371,7 +372,7 @@ def _decode_body(code: int, reader: Reader) -> Request | str:
             path, data = reader.string(), reader.buffer()
             reader.skip_acls()
             mode = reader.int32()
-            # Above 3 are containers and TTLs, which Kafka does not make.
+            # Modes above 3 are containers and TTLs, which Kafka does not use.
             known = 0 <= mode <= 3
             return Create(path, data, CreateMode(mode)) if known else f"create with flags {mode}"
         case OpCode.DELETE:
@@ -401,9 +402,9 @@ def _multi_ops(reader: Reader) -> Iterable[Op]:
         code, done, _ = reader.unpack(_MULTI_HEADER)
         if done:
             return
-        # A check is an operation of a multi only: no request of its own has this number.
+        # A check occurs only within a multi, never as a request with this number.
         check = code == OpCode.CHECK
-        if code == OpCode.MULTI:  # refused before it is read: each level would be a call deeper
+        if code == OpCode.MULTI:  # refused before it is read, because each level would nest a call
             raise Malformed("a multi in a multi")
         op = Check(reader.string(), reader.int32()) if check else _decode_body(code, reader)
         if not isinstance(op, Create | Delete | SetData | Check):

@@ -1,7 +1,7 @@
-"""A lane (`zk.wire.Lane`) for a thread that owns a session and nothing else: a queue of closures.
+"""A lane (`zk.wire.Lane`) for a thread that only owns a session: a queue of closures.
 
-What kazoo's threads post waits until the owner's thread runs it. Timers are for those who wait for
-them in `run`; the wire to a real server needs none.
+What kazoo's threads post waits until the owner's thread runs it. Timers fire only within `run`; the
+connection to a real server needs none.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class _Timer:
 
 
 class QueueLane:
-    """Nothing of it runs but inside `run`, on the owner's thread."""
+    """Runs everything within `run`, on the owner's thread."""
 
     def __init__(self) -> None:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
@@ -41,7 +41,8 @@ class QueueLane:
         return timer
 
     def run(self, for_us: int) -> None:
-        """Run what was posted and what falls due within the time; at least one look."""
+        """Run what was posted and what falls due within this time; checks the queue at least
+        once."""
         until_us = self.now_us() + for_us
         while True:
             while self._timers and self._timers[0][0] <= self.now_us():

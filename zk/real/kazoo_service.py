@@ -1,7 +1,7 @@
-"""A real ZooKeeper service (`zk.wire.Service`): the sessions of a run's processes, and their links.
+"""A real ZooKeeper service (`zk.wire.Service`): sessions and links of a run's processes.
 
-Owns each process's gate and route, and the end of all sessions; what a session does is
-`zk.real.kazoo_wire`'s. Knows no emulator.
+Owns each process's gate and route, and the closing of all sessions; `zk.real.kazoo_wire` implements
+a session. Knows no emulator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Soon = Callable[[Callable[[], None]], None]
 
 
 class KazooService:
-    """A real ZooKeeper service, as the processes of one run reach it (`zk.wire.Service`)."""
+    """A real ZooKeeper service for the processes of one run (`zk.wire.Service`)."""
 
     def __init__(
         self,
@@ -30,8 +30,8 @@ class KazooService:
         times: ClientTimes | None = None,
         soon: Soon = lambda action: action(),
     ) -> None:
-        """`soon` is asked to do what sends: at once, or before the owner's thread waits next (what
-        was queued until then goes out in one write, as the Java client's thread would do it)."""
+        """`soon` runs a send: at once, or before the owner's thread waits next (so that everything
+        queued until then is one write, as with the Java client's thread)."""
         self._address, self._times, self._soon = address, times or ClientTimes(), soon
         self._gates: dict[str, Gate] = {}
         self._routes: dict[str, Address] = {}
@@ -39,18 +39,19 @@ class KazooService:
         self.expiries = Expiries(address)
 
     def gate(self, client: str) -> Gate:
-        """The gate of one process, for all sessions that it has or will have."""
+        """The gate of one process, for all its present and future sessions."""
         return self._gates.setdefault(client, Gate())
 
     def route(self, client: str, servers: Address) -> None:
-        """Let a process's future sessions go through `servers` (a tap); the chroot stays ours."""
+        """Route a process's future sessions through `servers` (a tap); the chroot stays the
+        same."""
         self._routes[client] = msgspec.structs.replace(servers, chroot=self._address.chroot)
 
     def open_session(
         self, client: str, timeout_ms: int, lane: Lane, listener: Listener
     ) -> KazooSession:
-        """If the server grants another time-out than `timeout_ms`, SessionTimeoutClamped is raised
-        on the lane; `zk.real.server.require_session_timeout` tells it beforehand."""
+        """If the server grants a timeout other than `timeout_ms`, SessionTimeoutClamped is raised
+        on the lane; `zk.real.server.require_session_timeout` checks this beforehand."""
         servers = self._routes.get(client, self._address)
         gate, times = self.gate(client), self._times
         session = KazooSession(
@@ -63,14 +64,14 @@ class KazooService:
         return session
 
     def expire(self, client: str) -> None:
-        """Have the server end the sessions of a process now; the process learns it by itself."""
+        """Let the server expire the sessions of a process now; the process is not notified."""
         for who, session in self._sessions:
             if who == client and session.session_id and session.over is None:
                 self.expiries.expire(session.session_id, session.password, session.timeout_ms)
 
     def close(self, timeout_s: float = 10.0, grace_s: float = 2.0) -> None:
-        """Sessions that are being closed may end in order, so that the server removes their
-        ephemerals; then abandon what is left, and wait until all threads are gone."""
+        """Let closing sessions end in an orderly way, so that the server deletes their ephemeral
+        znodes; then abandon the rest, and wait until all threads are gone."""
         self.expiries.close()
         until = time.monotonic() + grace_s
         sessions = [session for _, session in self._sessions]

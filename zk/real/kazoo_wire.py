@@ -1,16 +1,16 @@
-"""The port of `zk.wire` on a real ZooKeeper server, through kazoo: the only file that imports it.
+"""Implements `zk.wire` on a real ZooKeeper server through kazoo; the only file that imports it.
 
-Kazoo is not Kafka's client (read in kazoo 2.11). On any disconnect it fires and forgets every
-watch and never sends SetWatches; after expiry it opens a new session by itself, and what was queued
-goes out under it; its thread pings on behalf of a process that should be paused; and it
-makes four selectors and as many system calls per request. So we keep its client, its retry and its
-handshake, and replace the loop inside one connection (`_connect_attempt`), with the rules and times
-of the Java client (ClientCnxn.java@3.5.9), and the handler, whose waiting is done at a `Gate`.
+Kazoo does not behave like Kafka's client (read in kazoo 2.11). On any disconnect it fires and
+forgets every watch and never sends SetWatches. After expiry it opens a new session by itself, and
+sends queued requests in it. Its thread pings even if the process should be paused. It makes four
+selectors and as many system calls per request. So we keep its client, its retry and its handshake.
+We replace the loop inside one connection (`_connect_attempt`), with the rules and times of the Java
+client (ClientCnxn.java@3.5.9), and the handler, which waits at a `Gate`.
 
-Threads: one of kazoo's per session does its input and output. The owner's thread puts requests into
-a deque, and where that thread only waits it sends them itself, inside the gate; otherwise it wakes
-it. Every event reaches the owner through `Lane.post`, in the
-order in which it came from the server. Knows no emulator.
+Threads: one thread of kazoo's per session does its input and output. The owner's thread puts
+requests into a deque. If the session's thread is only waiting, the owner's thread sends them
+itself, inside the gate; otherwise it wakes the session's thread. Every event reaches the owner
+through `Lane.post`, in the server's order. Knows no emulator.
 """
 
 from __future__ import annotations
@@ -55,17 +55,18 @@ from zk.real.server import Address, SessionTimeoutClamped
 from zk.wire import Lane, Listener, OnReply
 
 _log = logging.getLogger("zk.real.kazoo_wire")
-_log.addHandler(logging.NullHandler())  # a dropped connection goes to the owner, not to stderr
+# The owner is notified of a lost connection; kazoo must not print it.
+_log.addHandler(logging.NullHandler())
 
 T = TypeVar("T")
 
 _Sockets = list[socket.socket]
-_SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client counts 128 KB
+_SET_WATCHES_MAX = 1000  # paths in one SetWatches; the Java client limits it to 128 KB
 
 
 class _Handler:
-    """Kazoo's port to threads and sockets, with the gate in everything that waits. No worker
-    threads: callbacks go to the owner's lane. `sleep_func` ends when the session does."""
+    """Kazoo's port to threads and sockets, with the gate in every wait. No worker threads:
+    callbacks run on the owner's lane. `sleep_func` returns when the session ends."""
 
     name = "zk_gate_handler"
     timeout_exception = TimeoutError
@@ -103,7 +104,8 @@ class _Handler:
         self, address: tuple[str, int], timeout: float, **_: object
     ) -> socket.socket:
         """Connect once the link is whole. Kazoo's own connect cannot be interrupted: a server that
-        answers no SYN would hold an abandoned session for the whole time-out. Raises OSError."""
+        does not answer a SYN would hold an abandoned session for the whole timeout. Raises
+        OSError."""
         if not self.gate.wait_for_link(self.connection, timeout):
             raise TimeoutError("connect timed out")
         link = socket.socket(socket.AF_INET6 if ":" in address[0] else socket.AF_INET)
@@ -134,13 +136,14 @@ class _Handler:
         return readers, writers, []
 
     def wait(self, link: socket.socket, events: int, timeout_s: float) -> int:
-        """Wait outside of the gate for the link, a wake-up, or the time-out; the link's events.
+        """Wait outside of the gate for the link, a wake-up, or the timeout. Returns the link's
+        events.
 
-        Raises ConnectionDropped when the session has been abandoned meanwhile.
+        Raises ConnectionDropped if the session was abandoned meanwhile.
         """
         deadline = time.monotonic() + timeout_s
         ready, paused = self._poll(link, events, timeout_s)
-        while paused:  # SIGCONT interrupts a poll; EPollSelectorImpl goes on only if time is left
+        while paused:  # SIGCONT interrupts a poll; EPollSelectorImpl continues only if time is left
             left_s = deadline - time.monotonic()
             ready, paused = self._poll(link, events, left_s) if left_s > 0 else (0, False)
         if self.connection.abandoned:
@@ -160,15 +163,16 @@ class _Handler:
 
 
 class _Client(KazooClient):  # type: ignore[misc]
-    """Kazoo's client as the holder of one session's id, password and last zxid."""
+    """Kazoo's client, used only for a session's id, password and last zxid."""
 
     def _session_callback(self, state: object) -> None:
-        """Kazoo would fire and forget the watches here, and open a new session after expiry."""
+        """Overridden because kazoo would fire and forget the watches here, and open a new session
+        after expiry."""
         self._state = state
 
 
 class _Entry(msgspec.Struct, gc=False):
-    """A request on its way; `request` None stands for closeSession; `xid` 0 until it is sent."""
+    """A pending request; `request` None: closeSession; `xid` 0: not sent yet."""
 
     request: Request | None
     on_reply: OnReply
@@ -177,8 +181,8 @@ class _Entry(msgspec.Struct, gc=False):
 
 
 class _Connection(ConnectionHandler):  # type: ignore[misc]
-    """Kazoo's connection with the Java client's loop: everything queued goes out in one write,
-    everything that came in is read at once; pings and time-outs as ClientCnxn has them."""
+    """Kazoo's connection with the Java client's loop: everything queued is one write, all available
+    input is read at once; pings and timeouts as in ClientCnxn."""
 
     _socket: socket.socket | None
     _read_sock: socket.socket
@@ -203,11 +207,11 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         try:
             self._write_sock.send(b"\0")
         except (OSError, AttributeError):
-            pass  # it has ended, or so many wake-ups wait that one more says nothing
+            pass  # the connection has ended, or has enough pending wake-ups
 
     def send_or_wake(self) -> None:
-        """The owner's thread, when something was queued: while the connection's own thread only
-        waits it goes out at once, which saves a change of threads."""
+        """Called by the owner's thread after queueing. If the connection's own thread is only
+        waiting, send at once, which saves a thread switch."""
         if not self._asleep:
             return
         if self.gate.enter_if_open():
@@ -215,7 +219,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 self._encode_queue()
                 self._send()
             except OSError:
-                pass  # the connection's thread will find the same
+                pass  # the connection's thread will fail in the same way
             finally:
                 self.gate.leave()
             if not self._out and not self.session.queue:
@@ -224,7 +228,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         self.wake()
 
     def hang_up(self) -> None:
-        """Any thread that holds the gate: end the TCP connection without a word of ZooKeeper's."""
+        """Close the TCP connection without closeSession. Any thread that holds the gate may call
+        this."""
         if self._socket is not None:
             try:
                 self._socket.shutdown(socket.SHUT_RDWR)
@@ -232,7 +237,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 pass  # not connected
 
     def zk_loop(self) -> None:
-        """The thread: connections one after the other, until the session is over."""
+        """The thread's main loop: one connection after the other, until the session ends."""
         self.gate.join(self)
         try:
             super().zk_loop()
@@ -246,8 +251,8 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             self.close()
 
     def _connect_loop(self, retry: KazooRetry) -> object:
-        """An attempt that failed has answered what waited for it. What was asked since then waits
-        for the next one; where no name resolved there was none."""
+        """A failed attempt has failed all waiting requests. Later ones wait for the next attempt.
+        There was no attempt if no name resolved."""
         self._attempted = False
         try:
             return super()._connect_loop(retry)
@@ -257,9 +262,9 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
             raise
 
     def _connect_attempt(self, host: str, hostip: str, port: int, retry: KazooRetry) -> object:
-        """One connection from its beginning to its end (kazoo's has its loop in here)."""
+        """One connection from beginning to end (kazoo has its loop in this method)."""
         self._attempted = True
-        retry.reset()  # no back-off: the Java client always waits as long
+        retry.reset()  # no back-off: the Java client's delay is constant
         self.session.linked = False
         self.gate.enter(self)
         try:
@@ -285,30 +290,31 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
         return STOP_CONNECTING if self.client._stopped.is_set() else None
 
     def _open(self, host: str, hostip: str, port: int) -> None:
-        """Kazoo's handshake; then the watches, before any request."""
+        """Kazoo's handshake; then SetWatches, before any request."""
         read_timeout_ms, _ = self._connect(host, hostip, port)
         self._read_timeout_s = read_timeout_ms / 1000
         self._out.clear()
         self._in.clear()
         session = self.session
-        granted_ms = round(read_timeout_ms * 3 / 2)  # kazoo has made it two thirds of what it is
+        granted_ms = round(read_timeout_ms * 3 / 2)  # kazoo returns two thirds of the timeout
         if granted_ms != session.timeout_ms:
             raise SessionTimeoutClamped(session.timeout_ms, granted_ms)
         if session.session_id not in (0, self.client._session_id):
-            raise SessionExpiredError  # no request may go out under another session
+            raise SessionExpiredError  # no request may be sent in another session
         for message in session.connected(self.client._session_id, self.client.last_zxid):
             self._out += jute.frame(message)
 
     def _serve(self) -> None:
-        """Until closeSession is answered; a connection that breaks raises."""
+        """Run until closeSession is answered; raises if the connection breaks."""
         session = self.session
         self._last_received_s = self._last_sent_s = time.monotonic()
         while session.over is None:
             self._encode_queue()
             self._ping_if_due()
             self._send()
-            # From here on the owner's thread sends by itself, or wakes us. What it queued between
-            # the encoding above and this line it left to us: so the queue is looked at once more.
+            # From here on the owner's thread sends by itself, or wakes this thread. Requests that
+            # it queued between the encoding above and this line are still ours, so check the queue
+            # once more.
             self._asleep = True
             ping = min(self._read_timeout_s / 2, session.times.ping_max_ms / 1000 + 0.001)
             next_s = min(self._last_sent_s + ping, self._last_received_s + self._read_timeout_s)
@@ -322,7 +328,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 self._receive()
 
     def _ping_if_due(self) -> None:
-        """ClientCnxn.SendThread.run@3.5.9: also raises when the server was silent for too long."""
+        """ClientCnxn.SendThread.run@3.5.9: also raises if the server was silent for too long."""
         now, times = time.monotonic(), self.session.times
         if now - self._last_received_s >= self._read_timeout_s:
             raise ConnectionDropped("nothing heard from the server")
@@ -369,7 +375,7 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
                 self.session.fire(message)
             elif xid not in (jute.XID_PING, jute.XID_SET_WATCHES):
                 if zxid > 0:
-                    # What SetWatches says that we have seen: watches fire for what came later.
+                    # SetWatches contains this zxid: watches fire for later changes.
                     self.client.last_zxid = zxid
                 entry = self.session.pending.popleft()
                 if entry.xid != xid:
@@ -379,16 +385,16 @@ class _Connection(ConnectionHandler):  # type: ignore[misc]
 
 _HEADER = struct.Struct("!iq")  # xid, zxid
 _PING = jute.frame(struct.pack("!ii", jute.XID_PING, jute.OpCode.PING))
-# What a server that talks nonsense makes us, and kazoo in its handshake, raise.
+# Exceptions caused by malformed input, in our code and in kazoo's handshake.
 _GARBAGE = (jute.Malformed, struct.error, IndexError)
 
 
 class KazooSession:
     """One ZooKeeper session on a real server (`zk.wire.Session`); made by `KazooService`.
 
-    `submit`, `close` and `abandon` belong to the owner's thread. Requests made while the link is
-    down wait for the next attempt to connect and answer CONNECTION_LOSS when it fails, as the Java
-    client's do; once the session is over they answer SESSION_EXPIRED.
+    `submit`, `close` and `abandon` belong to the owner's thread. As in the Java client, requests
+    without a connection wait for the next connection attempt, and complete with CONNECTION_LOSS if
+    it fails. After the session's end they complete with SESSION_EXPIRED.
     """
 
     def __init__(
@@ -414,12 +420,13 @@ class KazooSession:
         self._state: SessionState | None = None
         self.closing = False
         self.answering = 0
-        """The xid of the request whose reply is being delivered; 0: it was never sent."""
-        # Paths as the server knows them, in the order in which they were set.
+        """The xid of the request whose reply is being delivered; 0: that was never sent."""
+        # The server's paths, in the order in which watches were set.
         self._watches: dict[str, dict[str, None]] = {"data": {}, "exist": {}, "child": {}}
         self._handler = _Handler(gate, thread_name)
         sleep = self._handler.sleep_func
-        # For ever, always after wait + [0, jitter): the Java client with one server in its list.
+        # Endless; the delay is wait + [0, jitter), as of the Java client with one server in its
+        # list.
         half_s = times.reconnect_jitter_ms / 2000
         delay_s = times.reconnect_wait_ms / 1000 + half_s
         reconnect = KazooRetry(
@@ -440,7 +447,7 @@ class KazooSession:
 
     @property
     def password(self) -> bytes:
-        """The server's proof that a client may take this session over."""
+        """The server's secret that allows a client to take this session over."""
         return bytes(self._client._session_passwd)
 
     # ---- the owner's side ----
@@ -473,7 +480,7 @@ class KazooSession:
         self._gate.end(self._connection, die)
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until thread and sockets of a closed, abandoned or expired session are gone."""
+        """Wait until the thread and sockets of a closed, abandoned or expired session are gone."""
         self._handler.thread.join(timeout_s)
         return not self._handler.thread.is_alive()
 
@@ -484,7 +491,8 @@ class KazooSession:
     # ---- the connection's side: its thread, inside the gate ----
 
     def connected(self, session_id: int, last_zxid: int) -> Iterable[bytes]:
-        """The server answered the handshake; the SetWatches messages that must go out first."""
+        """The server answered the handshake. Returns the SetWatches messages that must be sent
+        first."""
         self.session_id, self.linked = session_id, True
         self._turn(SessionState.CONNECTED)
         watches = [(kind, path) for kind, paths in self._watches.items() for path in paths]
@@ -494,14 +502,14 @@ class KazooSession:
             yield jute.encode_set_watches(last_zxid, *lists)
 
     def lose_connection(self) -> None:
-        """What was sent, and what waited for this attempt, is answered: once each."""
+        """Fail all requests that were sent, or that waited for this attempt, once each."""
         self._drain(self.pending, Code.CONNECTION_LOSS)
         self._drain(self.queue, Code.CONNECTION_LOSS)
         if self._state is SessionState.CONNECTED and not self._client._stopped.is_set():
             self._turn(SessionState.DISCONNECTED)
 
     def end(self, state: SessionState) -> None:
-        """No connection will ever be made again; the first state told is the last."""
+        """No connection will be made again, and this is the last state reported."""
         if self.over is None:
             self.generation += 1
             self.over = Code.SESSION_EXPIRED
@@ -511,7 +519,7 @@ class KazooSession:
             self._drain(self.queue, self.over)
 
     def fail(self, error: Exception) -> None:
-        """Let the owner's world stop with its story: the error is raised on the lane."""
+        """Raise the error on the owner's lane, which ends its world."""
 
         def raise_error() -> NoReturn:
             raise error
@@ -529,8 +537,8 @@ class KazooSession:
             return
         reply = jute.decode_reply(request, message, self._chroot)
         if isinstance(request, Exists | GetData | GetChildren) and request.watch:
-            # As the Java client: a watch counts once its request is answered, and `exists` leaves
-            # one behind for a znode that is not there.
+            # As in the Java client, a watch counts once its request is answered, and `exists` also
+            # leaves one for a missing znode.
             path = jute.outside(self._chroot, request.path)
             if reply.code is Code.OK:
                 kind = "child" if isinstance(request, GetChildren) else "data"
@@ -540,7 +548,8 @@ class KazooSession:
         self._post(partial(self._answered, entry, reply))
 
     def fire(self, message: bytes) -> None:
-        """A watch event: told if a watch of ours is on that path, as the Java client does."""
+        """A watch event; reported only if one of our watches is on that path, as in the Java
+        client."""
         number, path = jute.decode_watch_event(message)
         if number in _FIRES:
             kind, tables = _FIRES[number]
@@ -565,7 +574,7 @@ class KazooSession:
             try:
                 self.answer(entries.popleft(), reply)
             except IndexError:
-                return  # the other side was faster
+                return  # the other thread was faster
 
     def _post(self, action: Callable[[], None]) -> None:
         if not self.abandoned:
@@ -576,7 +585,7 @@ class KazooSession:
         self._deliver(entry.on_reply, reply)
 
     def _deliver(self, deliver: Callable[[T], None], what: T) -> None:
-        """On the owner's thread, which also calls `abandon`: after that nothing is delivered."""
+        """Run on the owner's thread, as `abandon` does, after which nothing is delivered."""
         if not self.abandoned:
             deliver(what)
 

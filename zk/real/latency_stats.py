@@ -1,7 +1,7 @@
-"""What passed a tap, counted: requests per operation and path pattern, their results, their times.
+"""Statistics of a tap: requests per operation and path pattern, with results and latencies.
 
-Owns numbers only, bounded however long it counts: times are kept with two digits that count, which
-is as exact as percentiles need. Who prints them, and when, it does not know.
+Memory is bounded however long it counts: times are rounded to two significant digits, which is
+enough for percentiles. It does not know how they are printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zk.patterns import pattern_of
 
 
 class Row(msgspec.Struct):
-    """All requests of one kind that were answered. Times in microseconds."""
+    """All answered requests of one kind. Times in microseconds."""
 
     op: str
     pattern: str
@@ -30,7 +30,7 @@ class Row(msgspec.Struct):
 
 
 class Summary(msgspec.Struct):
-    """Everything that was counted; `unanswered` were asked and got no answer (yet)."""
+    """All counts; `unanswered` requests have no response (yet)."""
 
     requests: int
     unanswered: int
@@ -39,7 +39,7 @@ class Summary(msgspec.Struct):
 
 
 class Times:
-    """How long answers took."""
+    """The distribution of response times."""
 
     def __init__(self) -> None:
         self._rounded: Counter[int] = Counter()
@@ -52,15 +52,16 @@ class Times:
         self._rounded[us // unit * unit] += 1
 
     def percentile_us(self, percent: int) -> int:
-        """The time within which so many percent of the answers came, rounded down to two digits."""
-        # Nearest rank, as in emulator.trace.percentiles; here over counts, for weeks of times.
+        """The time that at most this percentage of responses did not exceed, rounded down to two
+        digits."""
+        # Nearest rank, as in emulator.trace.percentiles, but over counts, for weeks of samples.
         times = sorted(self._rounded)
         ranks = list(accumulate(self._rounded[us] for us in times))
         return times[bisect_left(ranks, -(-self.count * percent // 100))] if times else 0
 
 
 class TapStatistics:
-    """Counts what a tap tells."""
+    """Counts a tap's requests and responses."""
 
     def __init__(self) -> None:
         self._requests = self._replies = 0
@@ -80,7 +81,7 @@ class TapStatistics:
             self._errors.setdefault(kind, Counter())[code.name] += 1
 
     def summary(self) -> Summary:
-        """The most frequent kinds first."""
+        """All counts, most frequent kinds first."""
         rows = []
         for kind, times in self._times.items():
             errors = dict(sorted(self._errors.get(kind, {}).items()))
@@ -92,7 +93,7 @@ class TapStatistics:
 
 
 def kind_of(request: Request | str) -> tuple[str, str]:
-    """Operation and pattern; a multi has those of its parts."""
+    """Operation and pattern; those of a multi are combined from its operations."""
     if isinstance(request, str):
         return request, ""
     if isinstance(request, Multi):

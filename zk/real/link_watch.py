@@ -1,6 +1,6 @@
-"""What the thread of one connection waits for: bytes on its link, and to be woken.
+"""The events for which a connection's thread waits: bytes on its link, and wake-ups.
 
-Owns one epoll and what it is registered for; the sockets are others'. Knows no ZooKeeper.
+Owns an epoll and its registrations, but not the sockets. Knows no ZooKeeper.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ import select
 import socket
 
 CHUNK = 64 * 1024
-"""Bytes that are read at once."""
+"""The maximum number of bytes per read."""
 
 
 class LinkWatch:
-    """What a connection's thread waits for, as long as its link is there: the link, and a wake-up.
-    An epoll, not poll(2), which looks at its sockets again after a stop."""
+    """Waits for a connection's link and for wake-ups. Uses an epoll, because poll(2) checks its
+    sockets again after a SIGSTOP."""
 
     def __init__(self, link: socket.socket, waker: socket.socket) -> None:
         self._link, self._waker, self._events = link, waker, 0
@@ -22,7 +22,7 @@ class LinkWatch:
         self._epoll.register(waker, select.EPOLLIN)
 
     def expect(self, events: int) -> None:
-        """Wait for these of the link's events; 0: not for the link, not for its end either."""
+        """Wait for these events of the link; 0: ignore the link, even its end."""
         if events == self._events:
             return
         if not events:
@@ -34,7 +34,7 @@ class LinkWatch:
         self._events = events
 
     def poll(self, timeout_s: float) -> int:
-        """The link's events; 0 when the time is over or somebody woke us."""
+        """The link's events; 0 after the timeout or a wake-up."""
         ready = dict(self._epoll.poll(timeout_s))
         if self._waker.fileno() in ready:
             self._waker.recv(CHUNK)

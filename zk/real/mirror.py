@@ -1,9 +1,9 @@
-"""A copy of Kafka's znodes that watches keep up to date.
+"""A copy of Kafka's znodes, kept up to date by watches.
 
-Owns which znodes are read and watched, and the copy; it only ever reads. It speaks `zk.wire`, so it
-follows a real server and the model alike. After an expiry it starts over in a new session; while
-it is not connected the copy is what was last seen. Between a watch and the read that it leads to
-a znode may have changed twice: versions tell. Knows no emulator, and no Kafka beyond its paths.
+Owns which znodes are read and watched, and the copy; it never writes. It uses `zk.wire`, so it
+works with a real server and with the model. After an expiry it starts over in a new session;
+without a connection the copy stays unchanged. Between a watch event and the following read a znode
+may change several times, as its version shows. Knows no emulator, and only Kafka's paths.
 """
 
 from __future__ import annotations
@@ -43,18 +43,18 @@ PARENTS = {
     paths.LOG_DIR_EVENT_NOTIFICATION: False,
     paths.DELETE_TOPICS: False,
 }
-"""Whose children are listed, and whether their data is read."""
+"""Paths whose children are listed, and whether the children's data is read."""
 
 
 class ZNode(msgspec.Struct, frozen=True):
-    """A znode as it was when it was last read."""
+    """A znode at its last read."""
 
     data: bytes
     stat: Stat
 
 
 class Mirror:
-    """The copy. `on_change` is called on the lane whenever something of it is new."""
+    """The copy. `on_change` is called on the lane after each change of it."""
 
     def __init__(
         self, service: Service, lane: Lane, timeout_ms: int, on_change: Callable[[], None]
@@ -65,13 +65,13 @@ class Mirror:
         self.children: dict[str, tuple[str, ...]] = {}
         self.connected = False
         self.requests_in_flight = 0
-        """Requests whose answers have not come yet."""
+        """The number of requests without a response yet."""
         self._generation = 0
         self._session = self._open()
 
     @property
     def complete(self) -> bool:
-        """Everything was read once, and nothing is being read."""
+        """Whether everything was read once, and no read is pending."""
         return self.connected and not self.requests_in_flight
 
     def close(self) -> None:
@@ -96,8 +96,7 @@ class Mirror:
             self.children.clear()
             self._session = self._open()
         elif self.connected and not was:
-            # What was asked when the connection broke has no answer, so nothing is sure: all is
-            # read again.
+            # Requests pending at a disconnect have no response, so everything is read again.
             self.requests_in_flight = 0
             for path in SINGLE:
                 self._read(path)
@@ -152,17 +151,17 @@ class Mirror:
         self._submit(GetChildren(path, watch=True), was_listed)
 
     def _wait_for(self, path: str, then: Callable[[str], None]) -> None:
-        """Leave a watch where there is no znode: getData and getChildren leave none there."""
+        """Set a watch on a missing znode: getData and getChildren set none there."""
 
         def looked(reply: Reply) -> None:
-            # It was made between the two questions; otherwise the watch waits for it now.
+            # The znode was created between the two requests; otherwise the watch is now set.
             if reply.code is Code.OK and self._is_mirrored(path):
                 then(path)
 
         self._submit(Exists(path, watch=True), looked)
 
     def _follow_partitions(self, path: str, *, is_new: bool) -> None:
-        """A topic's assignment says which partitions there are to be."""
+        """Follow the partitions in a topic's assignment."""
         topic = paths.topic_of_path(path)
         if topic is None:
             return
@@ -176,7 +175,7 @@ class Mirror:
                 self._read(state)
 
     def _is_mirrored(self, path: str) -> bool:
-        """Whether it is still one of those that are followed: its topic may be gone."""
+        """Whether the path is still followed: its topic may be deleted."""
         of = paths.partition_of_state_path(path)
         if of is not None:
             return of[0] in self.children.get(paths.TOPICS, ())

@@ -1,7 +1,7 @@
 """The gate between one process's ZooKeeper clients and the network.
 
-Owns the two ways to stop a live process's link: paused and cut. Knows no kazoo, no
-sockets; what passes through is a `Client` whose thread waits here.
+Owns the two ways to stop a live process's link: paused and cut. Knows neither kazoo nor sockets,
+only a `Client` whose thread waits here.
 """
 
 from __future__ import annotations
@@ -12,24 +12,24 @@ from typing import Protocol
 
 
 class Client(Protocol):
-    """One connection's thread, as the gate sees it."""
+    """One connection's thread, as seen by the gate."""
 
     @property
     def abandoned(self) -> bool:
-        """It must not wait any more, its process is dead."""
+        """Whether its process is dead, so that it must not wait any more."""
         ...
 
     def wake(self) -> None:
-        """Any thread: let it look around."""
+        """Let it check its state again. May be called from any thread."""
         ...
 
 
 class Gate:
-    """Between one process's ZooKeeper clients and the network; any thread may turn it.
+    """Between one process's ZooKeeper clients and the network; any thread may operate it.
 
-    Paused is what SIGSTOP does: no client thread runs, sockets stay. Cut is what a dead link does:
-    clients run and time out, no byte passes. Both are exact: when the call returns nothing passes
-    any more. A client's thread owns the lock whenever it is not waiting; so what it calls meanwhile
+    Paused is like SIGSTOP: no client thread runs, sockets stay open. Cut is like a dead link:
+    clients run and time out, no byte passes. Both are exact: when the call returns, nothing passes
+    any more. A client's thread owns the lock whenever it is not waiting, so its callees
     (`Lane.post`) must not wait for a lock that a caller of the gate holds.
     """
 
@@ -61,7 +61,7 @@ class Gate:
             client.wake()
 
     def enter(self, client: Client) -> bool:
-        """Take the lock, waiting while paused; True if it had to wait for that."""
+        """Take the lock, waiting while paused. True if it had to wait for that."""
         self._lock.acquire()
         waited = self._paused
         while self._paused and not client.abandoned:
@@ -69,7 +69,7 @@ class Gate:
         return waited
 
     def enter_if_open(self) -> bool:
-        """Take the lock if that needs no waiting, and nothing is paused or cut."""
+        """Take the lock if it is free, and the gate neither paused nor cut."""
         if not self._lock.acquire(blocking=False):
             return False
         if self._paused or self.is_cut:
@@ -81,7 +81,7 @@ class Gate:
         self._lock.release()
 
     def wait_for_link(self, client: Client, timeout_s: float) -> bool:
-        """Inside: wait until the link is whole; False when it is not within the time-out."""
+        """With the lock: wait until the link is whole; False after the timeout."""
         whole = self._lock.wait_for(
             lambda: client.abandoned or not (self.is_cut or self._paused), timeout_s
         )
@@ -90,7 +90,7 @@ class Gate:
         return whole and not self.is_cut
 
     def end(self, client: Client, action: Callable[[], None]) -> None:
-        """Run `action` while the client's thread does nothing; then let that thread go on."""
+        """Run `action` while the client's thread is stopped, then let that thread continue."""
         with self._lock:
             action()
             self._lock.notify_all()

@@ -1,10 +1,9 @@
-"""Proxies for TCP: one between a client and its server each, whose bytes can be stopped, delayed
-and slowed down.
+"""TCP proxies between a client and its server, which can stop, delay and slow down the traffic.
 
-Owns connections and the bytes on their way. A proxy can be cut (bytes stop, one way or both;
-connections stay, none is made), healed, delayed and throttled. One thread serves all proxies of a
-process. What the bytes mean it does not know: a `Conversation` may read along, and say where the
-connection is to break. Bytes are never changed.
+Owns connections and the bytes in flight. A proxy can be cut (traffic stops, one way or both;
+existing connections stay open, new ones are not made), healed, delayed and throttled. One thread
+serves all proxies of a process. It does not know what the bytes mean: a `Conversation` may read
+along, and decide where the connection breaks. Bytes are never changed.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from zk.wire import Direction
 
 _CHUNK = 64 * 1024
 _NARROW_CHUNK = 1024
-_HELD_MAX = 1 << 20  # bytes on their way in one direction before the source must wait
+_HELD_MAX = 1 << 20  # bytes in flight in one direction before the source must wait
 _CLOSED_BY_THE_OTHER = (7, 8)  # TCP_CLOSE, TCP_CLOSE_WAIT of linux/tcp_states.h
 _PATIENCE_S = 10.0
 
 
 class Break(Exception):
-    """The connection breaks here: of the bytes just read only the first `passed` pass on."""
+    """The connection breaks here: only the first `passed` of the bytes just read are passed on."""
 
     def __init__(self, passed: int = 0) -> None:
         super().__init__(passed)
@@ -37,11 +36,13 @@ class Break(Exception):
 
 
 class Conversation(Protocol):
-    """Reads along on one connection, on the proxies' thread. Raises Break where it ends."""
+    """Reads along on one connection, on the proxies' thread. Raises Break where the connection must
+    break."""
 
     @property
     def may_break(self) -> bool:
-        """A message may come that must not pass: what comes is read before it is passed on."""
+        """Whether a message may arrive that must not pass, so that input is read before it is
+        passed on."""
         ...
 
     def sent(self, data: bytes) -> None: ...
@@ -54,7 +55,7 @@ class Conversation(Protocol):
 
 
 class Unread:
-    """Nobody reads along."""
+    """A conversation that reads nothing."""
 
     may_break = False
 
@@ -66,7 +67,7 @@ class Unread:
 
 
 class _Flow:
-    """One direction of a connection: bytes on their way, the oldest first."""
+    """One direction of a connection: bytes in flight, oldest first."""
 
     def __init__(
         self,
@@ -95,7 +96,7 @@ class _Flow:
         return self._waiting[0][0] if self._waiting else None
 
     def take_in(self, now_us: int, delay_us: int, bytes_per_s: int) -> bytes:
-        """What came. Raises OSError when the source was reset."""
+        """Read available input. Raises OSError if the source was reset."""
         try:
             data = self.source.recv(_NARROW_CHUNK if bytes_per_s else _CHUNK)
         except BlockingIOError:
@@ -111,7 +112,7 @@ class _Flow:
         return data
 
     def read(self, data: bytes) -> None:
-        """Read along; where the connection is to break, the last bytes do not all pass."""
+        """Let the conversation read; if the connection must break, drop the last bytes."""
         try:
             self._read(data)
         except Break as here:
@@ -121,7 +122,7 @@ class _Flow:
                 self._held -= len(data) - here.passed
 
     def pass_on(self, now_us: int) -> None:
-        """Send what is due; behind the last byte, its end. Raises OSError."""
+        """Send what is due and, after the last byte, the end of the stream. Raises OSError."""
         while self._waiting and self._waiting[0][0] <= now_us:
             self._ready += self._waiting.popleft()[1]
         if self._ready:
@@ -139,7 +140,7 @@ class _Flow:
 
 
 class _Line:
-    """One connection of the client's and its twin to the server."""
+    """The client's connection and its counterpart to the server."""
 
     def __init__(self, proxy: Proxy, client: socket.socket, server: socket.socket) -> None:
         self.proxy, self.sockets = proxy, (client, server)
@@ -150,7 +151,7 @@ class _Line:
         )
 
     def events_of(self, end: socket.socket) -> int:
-        """What the selector shall wait for at this socket."""
+        """The events that the selector waits for at this socket."""
         events = 0
         for flow in self.flows:
             if flow.direction in self.proxy.cut_directions:
@@ -163,16 +164,16 @@ class _Line:
 
     @property
     def has_holds(self) -> bool:
-        """There are bytes that may go on at a later time only."""
+        """Whether there are bytes that may pass only later."""
         return any(flow.due_us is not None for flow in self.flows)
 
     def next_due_us(self) -> int | None:
-        """When the oldest of what is delayed may go on."""
+        """When the oldest delayed byte may pass."""
         flows = [flow for flow in self.flows if flow.direction not in self.proxy.cut_directions]
         return min((flow.due_us for flow in flows if flow.due_us is not None), default=None)
 
     def move(self, readable: socket.socket | None) -> bool:
-        """Let bytes flow; False when the connection is over."""
+        """Transfer bytes; False if the connection has ended."""
         now_us = self.proxy.now_us()
         try:
             for flow in self.flows:
@@ -190,15 +191,15 @@ class _Line:
                     continue  # it was handed over to a proxy that is cut
                 flow.pass_on(now_us)
                 if data:
-                    flow.read(data)  # after passing them on: a reader that waits for them has them
+                    flow.read(data)  # after passing them on: a waiting reader already has them
         except OSError:
             return False
         return not all(flow.finished for flow in self.flows)
 
 
 class Proxy:
-    """A proxy between a client and its server; made by `Proxies.open`. The client connects to
-    `address`. With several servers each new connection goes to the next of them."""
+    """A proxy between a client and its server; made by `Proxies.open_proxy`. The client connects to
+    `address`. With several servers, each new connection goes to the next one."""
 
     def __init__(
         self, proxies: Proxies, server: Address, listen: tuple[str, int] = (HOST, 0)
@@ -223,39 +224,39 @@ class Proxy:
         self.address = Address(((listen[0], port),), server.chroot)
 
     def listen_to(self, client: socket.socket) -> Conversation:
-        """Who reads along on a new connection."""
+        """The conversation that reads along on a new connection."""
         return Unread()
 
     def cut(self, *directions: Direction) -> None:
-        """Stop bytes in both directions (or in these too), those in flight as well; connections
-        stay. Exact: when it returns no byte passes any more."""
+        """Stop traffic in both directions (or additionally in these), including bytes in flight;
+        connections stay open. Exact: when it returns, no byte passes any more."""
         self._proxies.run(
             lambda: self._set_cut(self.cut_directions | frozenset(directions or Direction))
         )
 
     def heal(self) -> None:
-        """What was held passes, in order; of several connections the older one's bytes first."""
+        """Pass on everything held, in order; of several connections the oldest first."""
         self._proxies.run(partial(self._set_cut, frozenset()))
 
     def delay(self, extra_us: int) -> None:
-        """What passes from now on takes `extra_us` longer, each way; 0 ends it."""
+        """Delay bytes from now on by `extra_us` in each direction; 0 ends it."""
         self._proxies.run(partial(setattr, self, "delay_us", extra_us))
 
     def disturb(self, drawn_us: Callable[[Direction], int]) -> None:
-        """What is read from now on takes longer by what is drawn for it; on the proxies' thread."""
+        """Delay input from now on by a random time, drawn on the proxies' thread."""
         self._proxies.run(partial(setattr, self, "drawn_us", drawn_us))
 
     def throttle(self, bytes_per_s: int, *directions: Direction) -> None:
-        """What is read from now on passes no faster than this; 0: no limit."""
+        """Limit the rate of input from now on; 0: no limit."""
         limits = {**self.bytes_per_s, **dict.fromkeys(directions or Direction, bytes_per_s)}
         self._proxies.run(partial(setattr, self, "bytes_per_s", limits))
 
     def hang_up(self) -> None:
-        """Break the connections there are; new ones are let through (or wait, while it is cut)."""
+        """Break all connections; new ones are accepted (or wait, while it is cut)."""
         self._proxies.run(partial(self._proxies.hang_up, self))
 
     def hand_over(self, conversation: Conversation, to: Proxy) -> None:
-        """A connection is that proxy's from now on. On the proxies' thread, as it is read."""
+        """Move a connection to another proxy. On the proxies' thread, while it is read."""
         for line in [one for one in self.lines if one.conversation is conversation]:
             self.lines.remove(line)
             to.lines.append(line)
@@ -267,7 +268,7 @@ class Proxy:
 
     @property
     def accepts_connections(self) -> bool:
-        """A new connection can be made: a handshake needs both ways."""
+        """Whether a new connection is possible: a handshake needs both directions."""
         return not self.cut_directions
 
     def _set_cut(self, directions: frozenset[Direction]) -> None:
@@ -275,7 +276,7 @@ class Proxy:
         self._proxies.apply_cut(self)
 
     def next_server(self) -> tuple[str, int]:
-        """Where the next connection goes."""
+        """The server of the next connection."""
         self._turn += 1
         return self.server.servers[(self._turn - 1) % len(self.server.servers)]
 
@@ -283,12 +284,12 @@ class Proxy:
 AnyProxy = TypeVar("AnyProxy", bound=Proxy)
 SocketAddress = tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]
 Target = tuple[socket.AddressFamily, socket.SocketKind, int, str, SocketAddress]
-"""What a look-up of an address gives."""
+"""The result of an address look-up."""
 
 
 class Proxies:
-    """The thread of all proxies. A context manager; `now_us` is the clock of delays (and of what is
-    told): it goes `pace` times as fast as the wall clock."""
+    """The thread of all proxies. Use as a context manager. `now_us` is the clock of delays and
+    reports; it runs `pace` times as fast as the wall clock."""
 
     def __init__(self, now_us: Callable[[], int], pace: int = 1) -> None:
         self.now_us, self._pace = now_us, pace
@@ -306,11 +307,11 @@ class Proxies:
         self._thread.start()
 
     def open_proxy(self, server: Address, listen: tuple[str, int] = (HOST, 0)) -> Proxy:
-        """A proxy to this server. Raises AddressInUse."""
+        """Make a proxy to this server. Raises AddressInUse."""
         return self.add(Proxy(self, server, listen))
 
     def add(self, proxy: AnyProxy) -> AnyProxy:
-        """Serve it from now on."""
+        """Serve this proxy from now on."""
         assert self._thread.is_alive(), "the proxies are closed"
 
         def serve() -> None:
@@ -321,7 +322,7 @@ class Proxies:
         return proxy
 
     def close(self) -> None:
-        """Break all connections, end the thread."""
+        """Break all connections and end the thread."""
         if self._thread.is_alive():
             self.run(self._end)
             self._thread.join(_PATIENCE_S)
@@ -333,7 +334,7 @@ class Proxies:
         self.close()
 
     def run(self, order: Callable[[], None]) -> None:
-        """Let the thread do something and wait until it has."""
+        """Run `order` on the thread, and wait for it."""
         if threading.current_thread() is self._thread or not self._thread.is_alive():
             order()
             return
@@ -345,7 +346,7 @@ class Proxies:
     # ---- on the thread ----
 
     def apply_cut(self, proxy: Proxy) -> None:
-        """It was cut or healed: what it held goes first, oldest connection first."""
+        """After a cut or heal: pass on what was held, oldest connection first."""
         for line in list(proxy.lines):
             self._move(line, *line.sockets)
         self._watch(proxy.listener, selectors.EVENT_READ if proxy.accepts_connections else 0)
@@ -405,30 +406,30 @@ class Proxies:
         try:
             inward, _ = proxy.listener.accept()
         except OSError:
-            return  # it went away again
+            return  # the client has already disconnected
         inward.setblocking(False)
         if inward.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] in _CLOSED_BY_THE_OTHER:
-            # It came during a cut, when the kernel took it in for us, and has given up since: a
-            # real network would not have let it come this far.
+            # The kernel accepted the connection during a cut, and the client has given up since. A
+            # real network would not have established it.
             inward.close()
             return
         host, port = proxy.next_server()
         try:
             self._join(proxy, inward, _look_up(host, port, socket.AI_NUMERICHOST))
-        except socket.gaierror:  # a name
-            # It is looked up each time: a server that came back may have another number. That of a
-            # container that is down takes ten seconds, and nobody else's bytes may wait for that.
+        except socket.gaierror:  # a name instead of an address
+            # Resolved each time, because a restarted server may have another address. The name of a
+            # stopped container takes ten seconds, during which other connections must not wait.
             def join_by_name() -> None:
                 try:
                     target = _look_up(host, port)
                     self.run(partial(self._join, proxy, inward, target))
                 except OSError:
-                    inward.close()  # nobody has that name, or the proxies were closed meanwhile
+                    inward.close()  # the name is unknown, or the proxies were closed meanwhile
 
             threading.Thread(target=join_by_name, name="zk-lookup", daemon=True).start()
 
     def _join(self, proxy: Proxy, inward: socket.socket, target: Target) -> None:
-        """The client's connection and its twin, on its way to the server."""
+        """Connect the client's connection to the server."""
         if proxy not in self._proxies or inward.fileno() < 0:
             inward.close()
             return

@@ -1,11 +1,11 @@
-"""A real ZooKeeper server: one that we start (embedded), or one that the user has.
+"""A real ZooKeeper server: one that we start (embedded), or the user's own.
 
-Owns addresses, the child JVM with Apache ZooKeeper from the jars that pyspark ships, and a probe:
-the smallest client that can tell whether a server serves. Knows no kazoo and no emulator.
+Owns addresses, the child JVM with Apache ZooKeeper from pyspark's jars, and a probe: a minimal
+client that checks whether a server serves. Knows no kazoo and no emulator.
 
-One thing looks odd and is meant. The port stays bound (but not listening) in this process for the
-life of the server, so that nobody else is given it, not even while the server is stopped; Linux
-lets the JVM listen on it beside us.
+The port stays bound (but not listening) in this process for the lifetime of the server. So no other
+process gets it, even while the server is stopped. Linux allows the JVM to listen on it at the same
+time.
 """
 
 from __future__ import annotations
@@ -66,35 +66,35 @@ rootLogger.appenderRef.file.ref = file
 
 
 class ServerError(Exception):
-    """What keeps a ZooKeeper server from being used; the message is one line for the user."""
+    """A ZooKeeper server is not usable; the message is one line for the user."""
 
 
 class BadAddress(ServerError):
-    """The text is no `HOST:PORT[,HOST:PORT...][/chroot]`."""
+    """The text is not `HOST:PORT[,HOST:PORT...][/chroot]`."""
 
 
 class JavaNotFound(ServerError):
-    """No Java that is new enough."""
+    """No sufficiently new Java."""
 
 
 class AddressInUse(ServerError):
-    """Something else listens on the port that was asked for."""
+    """The requested port is in use."""
 
 
 class StartFailed(ServerError):
-    """The embedded server ended by itself; the message has the last error of its log."""
+    """The embedded server ended by itself; the message has the last error in its log."""
 
 
 class NotReady(ServerError):
-    """The server did not serve within the time given; the message has the last error."""
+    """The server did not serve within the timeout; the message has the last error."""
 
 
 class NoRights(ServerError):
-    """The server does not let us create the chroot."""
+    """The server does not allow us to create the chroot."""
 
 
 class SessionTimeoutClamped(ServerError):
-    """The server would grant another session time-out than the one asked for."""
+    """The server would grant another session timeout than the requested one."""
 
     def __init__(self, requested_ms: int, granted_ms: int) -> None:
         super().__init__(
@@ -105,14 +105,14 @@ class SessionTimeoutClamped(ServerError):
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Where a ZooKeeper service is: servers in order, and the chroot ("" for none)."""
+    """The address of a ZooKeeper service: servers in order, and the chroot ("" for none)."""
 
     servers: tuple[tuple[str, int], ...]
     chroot: str = ""
 
     @property
     def hosts(self) -> str:
-        """`host:port,host:port`, as clients take it."""
+        """`host:port,host:port`, as for clients."""
         return ",".join(f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in self.servers)
 
     def __str__(self) -> str:
@@ -123,7 +123,8 @@ _SERVER = re.compile(r"(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<host>[^\s:\[\]/,]+)):(?
 
 
 def parse_address(text: str) -> Address:
-    """`HOST:PORT[,HOST:PORT...][/chroot]` as Kafka's `zookeeper.connect`, but ports must be given.
+    """Parse `HOST:PORT[,HOST:PORT...][/chroot]`, like Kafka's `zookeeper.connect`, but with
+    required ports.
 
     Raises BadAddress.
     """
@@ -144,7 +145,7 @@ def parse_address(text: str) -> Address:
 
 
 class Probe:
-    """One short session on one server, spoken by hand. Raises OSError or jute.Malformed."""
+    """One short session on one server, over a plain socket. Raises OSError or jute.Malformed."""
 
     def __init__(self, server: tuple[str, int], session_timeout_ms: int, patience_s: float) -> None:
         self._xid = 0
@@ -162,7 +163,7 @@ class Probe:
         return self._exchange(Create(path, None)).code
 
     def delete(self, path: str) -> None:
-        """A znode and all below it."""
+        """Delete a znode and everything below it."""
         for child in self._exchange(GetChildrenNames(path)).children:
             self.delete(f"{path}/{child}")
         self._exchange(Delete(path))
@@ -173,7 +174,7 @@ class Probe:
         return jute.decode_reply(request, self._receive())
 
     def close(self) -> None:
-        """Close the session, wait for the answer, close the socket."""
+        """Close the session, wait for the response, close the socket."""
         with self._socket:
             self._send(jute.encode_close(self._xid + 1))
             self._receive()
@@ -196,7 +197,7 @@ class Probe:
 
 @contextmanager
 def _probe(address: Address, timeout_ms: int, session_timeout_ms: int) -> Iterator[Probe]:
-    """A probe on the first server that serves, within `timeout_ms`. Raises NotReady."""
+    """A probe on the first server that serves within `timeout_ms`. Raises NotReady."""
     for attempt in _patiently(timeout_ms, f"no ZooKeeper server at {address.hosts}"):
         with attempt:
             turn = attempt.retry_state.attempt_number - 1
@@ -209,7 +210,8 @@ def _probe(address: Address, timeout_ms: int, session_timeout_ms: int) -> Iterat
 
 
 def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:
-    """Attempts until one does not fail by the network; then NotReady with the last error."""
+    """Attempts until one succeeds or fails for another reason than the network. Raises NotReady
+    with the last error."""
 
     def give_up(state: tenacity.RetryCallState) -> None:
         error = state.outcome.exception() if state.outcome else None
@@ -227,22 +229,22 @@ def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:
 
 
 def wait_until_ready(address: Address, timeout_ms: int = READY_TIMEOUT_MS) -> None:
-    """Return when a session can be opened (a whole handshake, never a bare connect, which can end
-    the start-up of ZooKeeper 3.5). Raises NotReady with the last error."""
+    """Return when a session can be opened. This is a complete handshake, because a bare connect can
+    end the start-up of ZooKeeper 3.5. Raises NotReady with the last error."""
     with _probe(address, timeout_ms, 10_000):
         pass
 
 
 def require_session_timeout(address: Address, requested_ms: int, timeout_ms: int = 10_000) -> None:
-    """Raise SessionTimeoutClamped if the server grants another session time-out; NotReady."""
+    """Raise SessionTimeoutClamped if the server grants another session timeout. Raises NotReady."""
     with _probe(address, timeout_ms, requested_ms) as probe:
         if probe.granted_ms != requested_ms:
             raise SessionTimeoutClamped(requested_ms, probe.granted_ms)
 
 
 def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
-    """Create the chroot's znodes where missing, in a session of its own (as KafkaServer@2.6.3
-    initZkClient does). Raises NoRights, NotReady, ServerError."""
+    """Create missing znodes of the chroot in a separate session (as KafkaServer@2.6.3 initZkClient
+    does). Raises NoRights, NotReady, ServerError."""
     names = address.chroot.split("/")[1:]
     if not names:
         return
@@ -257,7 +259,7 @@ def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
 
 
 def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
-    """The chroot's last znode goes, with all below it. Raises NotReady."""
+    """Delete the chroot's last znode and everything below it. Raises NotReady."""
     with _probe(address, timeout_ms, 10_000) as probe:
         probe.delete(address.chroot)
 
@@ -265,9 +267,9 @@ def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
 def wait_until_serving(
     server: tuple[str, int], timeout_ms: int, what: str, require_alive: Callable[[], None]
 ) -> None:
-    """Of a server that we have started: until it says in which mode it serves. A connect alone says
-    less: it listens before it has read its data. Raises NotReady, and what `require_alive` raises
-    when it has ended meanwhile."""
+    """Wait until one of our own servers reports its mode. A connect is not enough, because the
+    server listens before it has read its data. Raises NotReady, and what `require_alive` raises if
+    it ended."""
     for attempt in _patiently(timeout_ms, f"{what} is not ready"):
         with attempt:
             require_alive()
@@ -276,7 +278,7 @@ def wait_until_serving(
 
 
 def four_letter_word(server: tuple[str, int], word: str) -> str:
-    """A server's answer to `srvr`, `ruok`, `cons` ... Raises OSError."""
+    """A server's response to `srvr`, `ruok`, `cons` ... Raises OSError."""
     with socket.create_connection(server, 2.0) as connection:
         connection.sendall(word.encode())
         answer = b"".join(iter(lambda: connection.recv(4096), b""))
@@ -287,7 +289,8 @@ def four_letter_word(server: tuple[str, int], word: str) -> str:
 
 
 def find_java() -> str:
-    """Path of a `java` of version 17 or newer: JAVA_HOME's, else PATH's. Raises JavaNotFound."""
+    """The path of a `java` of version 17 or newer, from JAVA_HOME or else PATH. Raises
+    JavaNotFound."""
     home = os.environ.get("JAVA_HOME")
     candidates = [home and shutil.which("java", path=f"{home}/bin"), shutil.which("java")]
     seen = []
@@ -309,14 +312,14 @@ def _java_version(java: str) -> int:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return 0
-    # Java 8 called itself 1.8; and it says all this on stderr.
+    # Java 8 calls itself 1.8; the version is on standard error.
     version = re.search(r'version "(?:1\.)?(\d+)', answer.stderr)
     return int(version[1]) if version else 0
 
 
 @functools.cache
 def class_path() -> str:
-    """The server's jars among pyspark's, found without importing pyspark. Raises ServerError."""
+    """The server's jars, found in pyspark without importing it. Raises ServerError."""
     spec = importlib.util.find_spec("pyspark")
     folders = list(spec.submodule_search_locations or ()) if spec else []
     jars = [str(jar) for name in _JARS for f in folders for jar in Path(f).glob(f"jars/{name}.jar")]
@@ -329,11 +332,12 @@ def class_path() -> str:
 
 
 class EmbeddedServer:
-    """Apache ZooKeeper as a child process on loopback, data in `data_dir`, ready after `start()`.
+    """Apache ZooKeeper as a child process on loopback, with its data in `data_dir`; it serves after
+    `start()`.
 
-    A context manager: starts, and closes whatever happens. Session time-outs are bounded to
-    [2, 20] × `tick_ms` unless given. `force_sync` is ZooKeeper's `forceSync`: "yes" makes every
-    write wait for the disk. Not thread-safe: one thread owns it.
+    As a context manager it starts the server, and always closes it. Session timeouts are limited to
+    [2, 20] × `tick_ms` by default. `force_sync` is ZooKeeper's `forceSync`: "yes" makes every write
+    wait for the disk. Not thread-safe: one thread owns it.
     """
 
     def __init__(
@@ -346,7 +350,7 @@ class EmbeddedServer:
         port: int = 0,
         force_sync: str = "no",
     ) -> None:
-        """Raises AddressInUse when `port` is given and taken."""
+        """Raises AddressInUse if `port` is in use."""
         self.data_dir = data_dir
         self.tick_ms = tick_ms
         self.min_session_timeout_ms = min_session_timeout_ms or 2 * tick_ms
@@ -363,7 +367,7 @@ class EmbeddedServer:
 
     @property
     def pid(self) -> int:
-        """Of the JVM; 0 when there is none."""
+        """The process id of the JVM; 0 if there is none."""
         return self._jvm.pid if self._jvm else 0
 
     @property
@@ -372,17 +376,17 @@ class EmbeddedServer:
 
     @property
     def txn_log_dir(self) -> Path:
-        """Where the server's own transaction log is (see `zk.real.txnlog`)."""
+        """The directory of the server's own transaction log (see `zk.real.txnlog`)."""
         return self.data_dir / "version-2"
 
     @property
     def is_started(self) -> bool:
-        """It was started, and not stopped since."""
+        """Whether it was started, and not stopped since."""
         return self._jvm is not None
 
     def start(self, timeout_ms: int = READY_TIMEOUT_MS) -> None:
-        """Start the JVM on the data there is and return when it serves. Raises JavaNotFound,
-        StartFailed, NotReady; then nothing of it runs."""
+        """Start the JVM on the existing data, and return when it serves. Raises JavaNotFound,
+        StartFailed or NotReady after stopping it."""
         self.launch()
         try:
             wait_until_serving(
@@ -396,7 +400,7 @@ class EmbeddedServer:
             raise
 
     def launch(self) -> None:
-        """Start the JVM, and do not wait for it. Raises JavaNotFound."""
+        """Start the JVM without waiting. Raises JavaNotFound."""
         assert self._jvm is None, "already started"
         command = [
             find_java(),
@@ -407,7 +411,7 @@ class EmbeddedServer:
             "org.apache.zookeeper.server.ZooKeeperServerMain",
             "./zoo.cfg",
         ]
-        # Paths in both files are relative to the data directory, which may be named anything.
+        # Paths in both files are relative to the data directory, whose name may need escaping.
         self.data_dir.mkdir(parents=True, exist_ok=True)
         config = _CONFIG.format(
             host=HOST,
@@ -421,23 +425,23 @@ class EmbeddedServer:
         self._jvm = Child(command, self.data_dir, self.data_dir / "server.out")
 
     def stop(self) -> None:
-        """End the JVM at once; data and port stay for the next `start()`. What a server has
-        answered is in its log, so SIGKILL loses nothing that a client was promised."""
+        """Kill the JVM; data and port stay for the next `start()`. Every acknowledged write is in
+        the log, so SIGKILL loses none."""
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
             jvm.kill()
 
     def close(self) -> None:
-        """Stop, and give the port back."""
+        """Stop, and release the port."""
         self.stop()
         self._reservation.close()
 
     def pause(self) -> None:
-        """SIGSTOP: sockets stay, nothing is answered, no session expires."""
+        """SIGSTOP: sockets stay open, no response is sent, no session expires."""
         self._running().signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """SIGCONT. Sessions whose time ran out meanwhile expire at the next tick."""
+        """SIGCONT. Sessions that timed out meanwhile expire at the next tick."""
         self._running().signal(signal.SIGCONT)
 
     def __enter__(self) -> Self:
@@ -452,7 +456,7 @@ class EmbeddedServer:
         self.close()
 
     def require_alive(self, problem: str = "has ended") -> None:
-        """Raise StartFailed when the JVM has ended by itself: it could not start, or not go on."""
+        """Raise StartFailed if the JVM has ended by itself."""
         if self._jvm is None or not self._jvm.has_ended:
             return
         log = _lines(self.log_file)
@@ -467,13 +471,14 @@ class EmbeddedServer:
         return self._jvm
 
     def disown(self) -> None:
-        """In a forked child the server is the parent's (zk.real.child.Owner)."""
+        """In a forked child the server belongs to the parent (zk.real.child.Owner)."""
         self._jvm = None
         self._reservation.close()
 
 
 def reserve(port: int) -> socket.socket:
-    """A bound socket that does not listen: keeps the port for a process that says SO_REUSEADDR."""
+    """A bound socket that does not listen: reserves the port for a process that uses
+    SO_REUSEADDR."""
     reservation = socket.socket()
     reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

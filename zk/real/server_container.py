@@ -1,9 +1,9 @@
-"""Real ZooKeeper servers in containers of their own, through the Docker SDK.
+"""Real ZooKeeper servers in containers, through the Docker SDK.
 
-Owns one container of the official image (`ZOOKEEPER_IMAGE` names another): started, waited for,
-paused, killed, started again on its data, and removed with its volumes. However this process ends,
-SIGKILL included, the container goes: another process holds a pipe of ours and removes it when the
-pipe ends without a word (as `zk.real.server` does for a JVM). Several make an ensemble
+Owns one container of the official image (or of `ZOOKEEPER_IMAGE`): starts, pauses, kills and
+restarts it on its data, and removes it with its volumes. However this process ends, even by
+SIGKILL, the container is removed: a watchdog process reads a pipe of ours and removes it when the
+pipe ends without a message (as `zk.real.child` does for a JVM). Several servers make an ensemble
 (`zk.real.server_ensemble`). Knows no emulator.
 """
 
@@ -36,7 +36,7 @@ IMAGE = "zookeeper:3.9.3"
 LABEL = "kafka-isr-emulator"
 FREEZING_S = 30
 SERVES_TIMEOUT_MS = 180_000
-"""A busy machine was seen to take more than a minute for three Java processes."""
+"""On a busy machine three Java processes took more than a minute."""
 _WATCHDOG = """
 import sys
 import docker
@@ -46,11 +46,11 @@ if not sys.stdin.readline():
 
 
 class NoEngine(ServerError):
-    """No Docker engine answers."""
+    """No Docker engine responds."""
 
 
 def engine() -> Any:
-    """The Docker engine that the environment names. Raises NoEngine."""
+    """The Docker engine according to the environment. Raises NoEngine."""
     import docker
     from docker.errors import DockerException
 
@@ -61,13 +61,13 @@ def engine() -> Any:
     except DockerException as error:
         if client is not None:
             client.close()
-        words = re.findall(r"'([^']+)'", str(error))  # of errors inside errors, the innermost
+        words = re.findall(r"'([^']+)'", str(error))  # of nested errors, the innermost
         raise NoEngine(f"no Docker engine answers: {words[-1] if words else error}") from None
     return client
 
 
 def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
-    """What makes a new container be in a network from its start, under other names too."""
+    """Options that put a new container into a network, with further names."""
     if not network:
         return {}
     end = client.api.create_endpoint_config(aliases=list(aliases))
@@ -75,8 +75,8 @@ def in_network(client: Any, network: str, *aliases: str) -> dict[str, Any]:
 
 
 def freeze(container: Any) -> None:
-    """The engine's pause. On a busy machine the kernel's freezer gives up on processes that are
-    just being made; then it is asked again. Raises docker's APIError."""
+    """The engine's pause. On a busy machine the kernel's freezer fails while processes are being
+    created; then it is repeated. Raises docker's APIError."""
     from docker.errors import APIError
 
     tenacity.Retrying(
@@ -90,7 +90,7 @@ def freeze(container: Any) -> None:
 
 
 def unpack(container: Any, path: str, folder: Path) -> None:
-    """Copy what is at a path inside a container, which may have ended, into a folder."""
+    """Copy a path of a container, running or not, into a folder."""
     chunks, _ = container.get_archive(path)
     with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
         if hasattr(tarfile, "data_filter"):  # Python 3.11.4
@@ -99,30 +99,30 @@ def unpack(container: Any, path: str, folder: Path) -> None:
 
 
 class ControllableServer:
-    """A server in a container, as far as both its own and a found one are the same."""
+    """A server in a container, whether started by us or not."""
 
     _container: Any
 
     def pause(self) -> None:
-        """Pause its processes: sockets stay, nothing is answered, no session expires."""
+        """Pause its processes: sockets stay open, no response is sent, no session expires."""
         freeze(self._container)
 
     def resume(self) -> None:
-        """What stood still goes on; nothing where it runs."""
+        """Resume its processes; nothing if they are running."""
         self._container.reload()
         if self._container.status == "paused":
             self._container.unpause()
 
     def fetch_log(self, folder: Path) -> Path:
-        """Its transaction log as it is now, copied below `folder`: the `version-2` to read."""
+        """Copy its current transaction log below `folder`. Returns the `version-2` to read."""
         unpack(self._container, "/datalog/version-2", folder)
         return folder / "version-2"
 
 
 class ContainerServer(ControllableServer):
-    """One server; as `zk.real.server.EmbeddedServer`, except that nobody else can read its log.
+    """One server, like `zk.real.server.EmbeddedServer`, but with its log inside the container.
 
-    A context manager: starts, and removes whatever happens.
+    As a context manager it starts the server, and always removes it.
     """
 
     def __init__(
@@ -136,8 +136,8 @@ class ContainerServer(ControllableServer):
         alias: str = "",
         more: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """`network`: the engine's network that it is in, under the name `alias`; `more` goes to
-        its entry point. Raises NoEngine."""
+        """`network`: the engine's network to join, under the name `alias`; `more` is passed to the
+        entry point. Raises NoEngine."""
         self._engine = engine()
         self.image = image or os.environ.get("ZOOKEEPER_IMAGE") or IMAGE
         self.name = f"isr-zookeeper-{uuid.uuid4().hex[:12]}"
@@ -161,8 +161,8 @@ class ContainerServer(ControllableServer):
         return Address(((HOST, self.port),))
 
     def start(self, timeout_ms: int = SERVES_TIMEOUT_MS) -> None:
-        """Start it on the data there is, and return when it serves. Raises StartFailed, NotReady;
-        then nothing of it is left."""
+        """Start it on the existing data, and return when it serves. Raises StartFailed or NotReady
+        after removing it."""
         try:
             self.launch()
             self.wait_until_it_serves(timeout_ms)
@@ -171,7 +171,7 @@ class ContainerServer(ControllableServer):
             raise
 
     def launch(self) -> None:
-        """Start it, and do not wait for it. Raises StartFailed."""
+        """Start it without waiting. Raises StartFailed."""
         from docker.errors import APIError, ImageNotFound
 
         assert not self.is_started, "already started"
@@ -181,7 +181,7 @@ class ContainerServer(ControllableServer):
                     self._engine.images.get(self.image)
                 except ImageNotFound:
                     self._engine.images.pull(self.image)
-                # Before the container: it may be there although we are killed while we ask for it.
+                # Before the container: it may be created although we are killed during the request.
                 self._watchdog = Watchdog([sys.executable, "-c", _WATCHDOG, self.name])
                 self._container = self._engine.containers.create(
                     self.image,
@@ -199,7 +199,7 @@ class ContainerServer(ControllableServer):
         self.is_started = True
 
     def stop(self) -> None:
-        """SIGKILL; data and port stay for the next `launch`."""
+        """Kill it; data and port stay for the next `launch`."""
         if self.is_started:
             self.is_started = False
             self._container.kill()
@@ -224,7 +224,7 @@ class ContainerServer(ControllableServer):
         self.close()
 
     def require_alive(self) -> None:
-        """Raise StartFailed when it has ended although nobody stopped it."""
+        """Raise StartFailed if it has ended without being stopped."""
         if not self.is_started:
             return
         self._container.reload()
@@ -240,7 +240,7 @@ class ContainerServer(ControllableServer):
 
 
 class FoundServer(ControllableServer):
-    """A server in a container that somebody else has made: struck, and never removed."""
+    """A server in somebody else's container: it may be paused or stopped, but is never removed."""
 
     def __init__(self, container: Any) -> None:
         self._container = container
@@ -259,7 +259,7 @@ class FoundServer(ControllableServer):
         self._container.wait()
 
     def close(self) -> None:
-        """As it was found: it runs."""
+        """Leave it running, as it was found."""
         self.resume()
         if not self.is_started:
             self.launch()

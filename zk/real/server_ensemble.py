@@ -1,8 +1,8 @@
-"""Actions on ZooKeeper servers: on one, or on all servers of an ensemble.
+"""Actions on one ZooKeeper server, or on all servers of an ensemble.
 
-Owns which server is meant (`zookeeper`: all; `zookeeper-2`: the second), and one thread that acts
-on them in order: a container engine takes tenths of a second for each. Knows the interface of a
-`Server`, not what it runs in.
+Owns the names of servers (`zookeeper`: all; `zookeeper-2`: the second), and one thread that
+executes actions in order, because a container engine takes tenths of a second for each. Knows only
+the interface of a `Server`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from zk.real.txnlog import Entry, read_log
 
 
 class Server(Protocol):
-    """One server in our hands: a process on this machine, or in a container."""
+    """A server that we control: a process on this machine, or a container."""
 
     @property
     def is_started(self) -> bool: ...
@@ -33,14 +33,13 @@ class Server(Protocol):
 
 
 class LoggedServer(Server, Protocol):
-    """Its transaction log can be copied."""
+    """A server whose transaction log can be copied."""
 
     def fetch_log(self, folder: Path) -> Path: ...
 
 
 def act_on(server: Server | None, action: str) -> None:
-    """`pause`, `resume`, `stop` (SIGKILL) or `launch` it, where that changes anything: what is not
-    there cannot be paused, and what is cannot be launched."""
+    """`pause`, `resume`, `stop` (SIGKILL) or `launch` a server, if that changes its state."""
     assert server is not None, "this needs a server of our own: Capabilities say so"
     if server.is_started != (action == "launch"):
         order: Callable[[], None] = getattr(server, action)
@@ -48,7 +47,7 @@ def act_on(server: Server | None, action: str) -> None:
 
 
 class Ensemble:
-    """The servers that this run has started, and the thread that acts on them."""
+    """The servers that this run has started, and the thread that controls them."""
 
     def __init__(self, servers: Sequence[LoggedServer]) -> None:
         self.servers = list(servers)
@@ -56,7 +55,7 @@ class Ensemble:
         self._orders: list[Future[None]] = []
 
     def act_on(self, name: str, action: str) -> None:
-        """Those that are meant; what goes wrong is raised at one of the next orders."""
+        """Queue an action on the named servers; its error is raised by one of the next calls."""
         _, _, number = name.partition("-")
         meant = [self.servers[int(number) - 1]] if number else self.servers
 
@@ -70,7 +69,7 @@ class Ensemble:
         self._orders.append(self._hands.submit(order))
 
     def entries(self, folder: Path) -> list[Entry]:
-        """What any of them has in its log: a server that was away lacks what others decided."""
+        """The union of all servers' logs: a server that was down lacks some transactions."""
         self.settle()
         entries: dict[int, Entry] = {}
         for number, server in enumerate(self.servers, start=1):
@@ -79,21 +78,21 @@ class Ensemble:
         return [entries[zxid] for zxid in sorted(entries)]
 
     def settle(self) -> None:
-        """What was ordered has been done."""
+        """Wait until all queued actions are done."""
         for order in self._orders:
             order.result()
         self._orders.clear()
 
     def close(self) -> None:
-        """The thread ends; the servers are whose they are."""
+        """End the thread, but not the servers."""
         self._hands.shutdown()
 
 
 class ContainerEnsemble(Ensemble):
-    """Servers in containers of their own, in one network of the engine's."""
+    """Several servers in containers, in one network of the engine."""
 
     def __init__(self, count: int, times: tuple[int, int, int], network: str) -> None:
-        """`times`: tick, least and most that a session may ask for. Raises NoEngine."""
+        """`times`: tick, minimum and maximum session timeout. Raises NoEngine."""
         names = [f"zookeeper-{n + 1}" for n in range(count)]
         known = " ".join(
             f"server.{n}={name}:2888:3888;2181" for n, name in enumerate(names, start=1)
@@ -109,11 +108,11 @@ class ContainerEnsemble(Ensemble):
 
     @property
     def address(self) -> Address:
-        """From the machine of the engine."""
+        """The address for clients on the engine's machine."""
         return Address(tuple(one.address.servers[0] for one in self.own))
 
     def start(self) -> None:
-        """All of them; returns when they serve. An ensemble serves when most are there."""
+        """Start all servers, and return when they serve, which needs a majority."""
         for server in self.own:
             server.launch()
         for server in self.own:

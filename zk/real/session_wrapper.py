@@ -1,6 +1,6 @@
-"""A session around another one: what every such wrapper passes on as it is.
+"""Base class of wrappers around a session.
 
-Owns nothing but that; who wraps says what becomes of requests and of the end.
+Passes on everything except requests and the end of the session, which subclasses handle.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from zk.wire import Session
 
 
 class SessionAround:
-    """`zk.wire.Session` without `submit` and `close`."""
+    """A `zk.wire.Session` without `submit` and `close`."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

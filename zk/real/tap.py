@@ -1,9 +1,9 @@
-"""A proxy on loopback between one client and its ZooKeeper server, which reads along.
+"""A loopback proxy between one client and its ZooKeeper server that reads the requests.
 
-Owns what passes on the wire: it reports requests as `zk.ops` structs when they pass, and replies
-with their code and duration. Where the bytes are not ZooKeeper's the tap goes on blind and
-counts them; it can also break the connection at a request, before or after it was applied. What
-any proxy can do (cut, heal, delay, throttle) is `zk.real.proxy`'s. Knows no sessions and no kazoo.
+Reports requests as `zk.ops` structs when they pass, and responses with their code and duration.
+After unreadable bytes the tap only passes on and counts bytes. It can also break the connection at
+a request, before or after it was applied. `zk.real.proxy` implements what any proxy can do (cut,
+heal, delay, throttle). Knows no kazoo.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ _FRAME_MAX = 1 << 26
 
 
 class TapObserver(Protocol):
-    """Receives requests and replies on the taps' thread; must not block. A string stands for a
-    request that is not the application's: `connect`, `setWatches`, `closeSession`, `auth`. Pings
-    and watch events are not reported."""
+    """Receives requests and responses on the taps' thread; must not block. A string is a request
+    that is not the application's: `connect`, `setWatches`, `closeSession`, `auth`. Pings and watch
+    events are not reported."""
 
     def on_request(self, at_us: int, client: str, request: Request | str) -> None:
         """A request passed; `at_us` is the time on the taps' clock."""
         ...
 
     def on_reply(self, client: str, request: Request | str, code: Code, elapsed_us: int) -> None:
-        """Its answer passed, `elapsed_us` later. A Multi has the code of its failed operation."""
+        """Its response passed, `elapsed_us` later. A Multi has the code of its failed operation."""
         ...
 
 
 class Exchange(msgspec.Struct):
-    """A request that passed, and what is known of it by now: session and xid are its name on the
-    wire (and in the server's log); of a `connect` the session is known by its answer."""
+    """A request that passed, and its response so far. Session and xid identify it on the wire (and
+    in the server's log); the session of a `connect` is known only from its response."""
 
     at_us: int
     client: str
@@ -55,7 +55,7 @@ class Exchange(msgspec.Struct):
 
 
 class _Reader:
-    """What one connection says, in both directions, read as it comes in pieces."""
+    """Reads both directions of one connection, in pieces as they arrive."""
 
     def __init__(self, tap: Tap, client: str) -> None:
         self._tap, self._client = tap, client
@@ -66,12 +66,12 @@ class _Reader:
 
     @property
     def may_break(self) -> bool:
-        """A message may come that must not pass."""
+        """Whether a message may arrive that must not pass."""
         loses_an_answer = any(exchange.answer_is_lost for exchange in self._pending)
         return self._tap.has_drops or loses_an_answer
 
     def ended(self) -> None:
-        """What was asked and not answered never will be, here."""
+        """Pending requests will never be answered on this connection."""
         self._pending.clear()
 
     def sent(self, data: bytes) -> None:
@@ -81,18 +81,18 @@ class _Reader:
         self._read(self._from_server, data, self._reply)
 
     def _read(self, stream: bytearray, data: bytes, take: Callable[[bytes], None]) -> None:
-        """Raises Break where the tap is to break the connection."""
+        """Raises Break if the tap must break the connection here."""
         if self._blind:
             self._tap.blind_bytes += len(data)
             return
-        passed = -len(stream)  # of these bytes, those before the message at hand
+        passed = -len(stream)  # of these bytes, those before the current message
         stream += data
         try:
             for message in jute.take_frames(stream, _FRAME_MAX):
                 take(message)
                 passed += 4 + len(message)
         except jute.Malformed:
-            # Not ZooKeeper's words, or ours are too few: the client must not suffer from that.
+            # The message is not valid, or not known to us: the client must not suffer from that.
             self._blind = True
             self._tap.blind_bytes += len(stream)
         except Break:
@@ -110,7 +110,7 @@ class _Reader:
             self._tap.pings += 1
             return
         at_us, chroot = self._tap.now_us(), self._tap.chroot
-        # Paths as the client gave them.
+        # The client's paths.
         if not chroot or isinstance(request, str):
             pass
         elif isinstance(request, Multi):
@@ -150,14 +150,14 @@ class _Reader:
         if exchange.answer_is_lost:
             raise Break
         if isinstance(exchange.request, Multi) and code is Code.OK:
-            # The header of a multi that failed says OK too; its results have the code.
+            # The header of a failed multi has OK too; the code is in its results.
             code = jute.decode_reply(exchange.request, message).code
         tap.observer.on_reply(self._client, exchange.request, code, tap.now_us() - exchange.at_us)
 
 
 class Tap(Proxy):
-    """One client's proxy; made by `Taps.open`. The client connects to `address`. Where `client` is
-    empty any client may connect, and is named by its address."""
+    """One client's proxy; made by `Taps.open`. The client connects to `address`. If `client` is
+    empty, any client may connect, and is named by its address."""
 
     def __init__(
         self, taps: Taps, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)
@@ -166,8 +166,8 @@ class Tap(Proxy):
         self.client, self.chroot, self.observer = client, server.chroot, taps.observer
         self._drops: list[tuple[When, str | None]] = []
         self.keep: Callable[[Exchange], object] = lambda _: None
-        """Is given each exchange when its request passes; what is not known yet is filled in. By
-        default none is kept: a tap may run for weeks."""
+        """Called with each exchange when its request passes; the response is filled in later. By
+        default exchanges are dropped: a tap may run for weeks."""
         self.pings = 0
         self.blind_bytes = 0
         """Bytes that passed without being understood."""
@@ -181,13 +181,13 @@ class Tap(Proxy):
                 host, port = client.getpeername()[:2]
                 name = f"{host}:{port}"
             except OSError:
-                name = "somebody"  # who is gone again
+                name = "somebody"  # already disconnected
         return _Reader(self, name)
 
     def drop_connection(self, when: When, kind: str | None = None, count: int = 1) -> None:
-        """The connection breaks at the next `count` requests of `kind` (`setData`, `multi`; None:
-        any): before each is passed on, or after it, in the place of its answer. 0: at no more,
-        whatever was ordered (as `Ensemble` does)."""
+        """Break the connection at the next `count` requests of `kind` (`setData`, `multi`; None:
+        any): before each is passed on, or after it, instead of its response. 0 cancels earlier
+        calls (as in the modelled `Ensemble`)."""
 
         def order() -> None:
             self._drops = [*self._drops, *[(when, kind)] * count] if count else []
@@ -199,7 +199,7 @@ class Tap(Proxy):
         return bool(self._drops)
 
     def take_drop(self, request: Request | str) -> When | None:
-        """Whether this request is one to break the connection at."""
+        """Whether, and when, to break the connection at this request."""
         for drop in self._drops:
             if not isinstance(request, str) and drop[1] in (None, name_of(request)):
                 self._drops.remove(drop)
@@ -215,8 +215,8 @@ class Taps(Proxies):
         super().__init__(now_us, pace)
 
     def open(self, client: str, server: Address, listen: tuple[str, int] = (HOST, 0)) -> Tap:
-        """A tap for the process named `client`; paths are relative to the address's chroot. Raises
-        AddressInUse."""
+        """Make a tap for the process named `client`; reported paths are relative to the address's
+        chroot. Raises AddressInUse."""
         return self.add(Tap(self, client, server, listen))
 
     def __enter__(self) -> Taps:

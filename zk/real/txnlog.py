@@ -1,8 +1,8 @@
-"""Reads a ZooKeeper server's own transaction log: what was applied, and in whose session.
+"""Reads a ZooKeeper server's own transaction log: the applied transactions, with their sessions.
 
 Owns the files `log.<zxid>` of `version-2` (FileTxnLog.java, 3.4 to 3.9), down to their checksums.
-Knows no server: it reads files, also of a server that is running. A torn tail (a server that was
-killed, or is writing) ends the log without an error; anything else wrong raises `Malformed`.
+It reads files, also those of a running server. A torn tail (the server was killed, or is writing)
+ends the log without an error; any other damage raises `Malformed`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ _HEADER = struct.Struct("!qiqqi")  # session, cxid, zxid, time, type
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """One entry of the log: `at_ms` is the server's wall clock when it received the request,
-    `cxid` the client's number of it."""
+    """One entry of the log: `at_ms` is the server's wall clock when it received the request, `cxid`
+    the client's request number."""
 
     at_ms: int
     cxid: int
@@ -47,7 +47,7 @@ def read_file(path: Path) -> Iterator[Entry]:
     """The entries of one log file. Raises Malformed, naming file and position."""
     data = path.read_bytes()
     if len(data) < _FILE_HEADER:
-        return  # the server has only just made it
+        return  # the server has just created it
     if data[:4] != _MAGIC or int.from_bytes(data[4:8], "big") != _VERSION:
         raise Malformed(f"{path}: not a ZooKeeper transaction log of version {_VERSION}")
     at = _FILE_HEADER
@@ -60,7 +60,7 @@ def read_file(path: Path) -> Iterator[Entry]:
 
 
 def within(entries: Iterable[Entry], chroot: str) -> Iterator[Entry]:
-    """What concerns a chroot, from its making on, with paths as its clients know them."""
+    """The entries of a chroot, from its creation on, with paths as for its clients."""
     begun = False
     for entry in entries:
         every = entry.transaction.ops or (entry.transaction,)
@@ -81,10 +81,9 @@ def _inside(transaction: Transaction, chroot: str) -> Transaction:
 
 
 class LogTail:
-    """Follows the log of a server that is running: each `read` has what was added since. What the
-    server has answered is in its log. Cheap enough to be asked after every reply: the file is
-    mapped (the server lays it out in advance, 64 MB of zeros), so that looking at it is no system
-    call."""
+    """Follows the log of a running server: each `read` returns the new entries. Every acknowledged
+    write is in the log. Cheap enough to call after every response: the file is mapped (the server
+    preallocates 64 MB of zeros), so that checking it needs no system call."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -95,8 +94,8 @@ class LogTail:
         self._at = _FILE_HEADER
 
     def read_up_to(self, zxid: int) -> Iterator[Entry]:
-        """The new entries, this one among them if it is there at all. It mostly stands in what is
-        mapped: only otherwise the folder is looked at. Raises Malformed."""
+        """The new entries, including this one if it exists. It is usually in the mapped file;
+        only otherwise the folder is scanned. Raises Malformed."""
         last = 0
         for entry in self._mapped():
             last = entry.transaction.zxid
@@ -110,8 +109,8 @@ class LogTail:
             with os.scandir(self._folder) as folder:
                 names = [entry.name for entry in folder]
         except FileNotFoundError:
-            names = []  # the server has not made it yet
-        # A scan is cheaper than what sorts its files, and says as well whether there is a new one.
+            names = []  # the server has not created it yet
+        # A scan is cheaper than sorting the files, and also shows whether there is a new one.
         if names != self._names:
             self._names = names
             files = sorted(self._folder.glob("log.*"), key=_first_zxid)
@@ -122,13 +121,13 @@ class LogTail:
             yield from self._read_appended()
 
     def close(self) -> None:
-        """Let go of the file; nothing is read after this."""
+        """Close the file; nothing can be read after this."""
         if isinstance(self._log, mmap.mmap):
             self._log.close()
         self._log, self._path = b"", None
 
     def _read_appended(self) -> Iterator[Entry]:
-        """Of the file that is being read, as long as it is now."""
+        """The new entries of the current file, as long as it is now."""
         if self._path is not None:
             path = self._path
             self.close()
@@ -152,7 +151,7 @@ def _first_zxid(path: Path) -> int:
 
 
 def _record(data: bytes | mmap.mmap, at: int) -> bytes | None:
-    """The record at this position; None at the padding, or where it was not written whole."""
+    """The record at this position; None at the padding, or for an incomplete record."""
     if at + _RECORD.size > len(data):
         return None
     checksum, length = _RECORD.unpack_from(data, at)
@@ -166,7 +165,7 @@ def _record(data: bytes | mmap.mmap, at: int) -> bytes | None:
 
 
 def decode_entry(record: bytes) -> Entry:
-    """Header and transaction; a digest behind it (3.6 on) is left unread. Raises Malformed."""
+    """Header and transaction; a digest after it (from 3.6 on) is ignored. Raises Malformed."""
     reader = Reader(record)
     session_id, cxid, zxid, at_ms, kind = reader.unpack(_HEADER)
     return Entry(at_ms, cxid, _transaction(kind, reader, zxid, session_id))
@@ -179,7 +178,7 @@ def _transaction(kind: int, reader: Reader, zxid: int, session_id: int) -> Trans
             reader.skip_acls()
             ephemeral = reader.boolean()
             return Transaction(zxid, session_id, "create", path, data, ephemeral=ephemeral)
-        case OpCode.CREATE_CONTAINER | OpCode.CREATE_TTL:  # which Kafka does not use
+        case OpCode.CREATE_CONTAINER | OpCode.CREATE_TTL:  # not used by Kafka
             return Transaction(zxid, session_id, "create", reader.string(), reader.buffer())
         case OpCode.DELETE | OpCode.DELETE_CONTAINER:
             return Transaction(zxid, session_id, "delete", reader.string())
@@ -204,7 +203,8 @@ def _transaction(kind: int, reader: Reader, zxid: int, session_id: int) -> Trans
         case OpCode.CREATE_SESSION:
             return Transaction(zxid, session_id, "createSession", timeout_ms=reader.int32())
         case OpCode.CLOSE_SESSION:
-            # 3.6 on lists the ephemerals that go with the session; before, there is no body at all.
+            # From 3.6 on the body lists the ephemeral znodes deleted with the session; before that
+            # there is no body.
             removed = reader.vector(reader.string) if reader.left >= 4 else ()
             return Transaction(zxid, session_id, "closeSession", removed=removed)
         case OpCode.ERROR:

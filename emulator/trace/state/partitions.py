@@ -22,11 +22,11 @@ _STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 
 
 class State(Known):
-    """One version of a state znode. `by_leader`: the leader wrote it. `isr_change`: a leader decided
-    it, no matter who wrote it; not an election, which raises the leader epoch. `by_controller`: its
-    multi was fenced by `/controller_epoch`, or (before 2.1) it has another leader epoch.
-    `controller_epoch` is -1 if the event has none; `cause` is the write's. `created_us` is when the
-    topic was created, which differs after it was deleted and recreated.
+    """One version of a state znode. `by_leader`: the leader wrote it. `isr_change`: a leader
+    decided it, no matter who wrote it; not an election, which raises the leader epoch.
+    `by_controller`: its multi was fenced by `/controller_epoch`, or (before 2.1) it has another
+    leader epoch. `controller_epoch` is -1 if the event has none; `cause` is the write's.
+    `created_us` is when the topic was created, which differs after it was deleted and recreated.
     """
 
     by_leader: bool = False
