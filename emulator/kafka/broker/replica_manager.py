@@ -372,8 +372,8 @@ class ReplicaManager:
                 errors[hosted.partition] = failed.error
             except ZooKeeperError as failed:
                 self._fails_alone(hosted.partition, "makeLeader", failed)
-        # 0.8.1 lists them here: an exception above leaves leaders that isr-expiration does not check
-        # (KAFKA-1483).
+        # 0.8.1 lists them here: an exception above leaves leaders that isr-expiration does not
+        # check (KAFKA-1483).
         await self._leader_partitions.add(p.partition for p, _ in states)
         return leads
 
