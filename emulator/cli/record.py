@@ -10,11 +10,11 @@ import typer
 
 from emulator.cli.parts.options import (
     AsJson,
-    ScenarioArgument,
     Sets,
     interrupt_on_signals,
     play_or_explain,
     print_json,
+    read_seed,
     report_console,
 )
 from emulator.cli.parts.progress import ProgressLine
@@ -22,17 +22,22 @@ from emulator.cli.parts.run_report import EXIT_CODES, report
 from emulator.forensics.record import profile_of, record
 from emulator.runs.session import Request
 from emulator.scenario import shipped
-from emulator.scenario.load import LoadedScenario, load
+from emulator.scenario.errors import UserError
+from emulator.scenario.load import LoadedScenario, load, loads
 from emulator.scenario.units import show_us
 from emulator.scenario.version import VersionOptions
-from emulator.worlds.real_kafka.capabilities import check_supported
-from emulator.worlds.real_kafka.release import check_version, find_release
+from emulator.search.fuzz.worlds import draw_script
+from emulator.worlds.real_kafka.capabilities import capabilities_of_kafka, check_supported
+from emulator.worlds.real_kafka.release import check_version, find_release, numbers_of
 from emulator.worlds.real_kafka.world import RealKafkaWorld
 from zk.real.server import find_java
 
 
 def command(
-    scenario: ScenarioArgument,
+    scenario: Annotated[
+        str | None,
+        typer.Argument(metavar="SCENARIO", help="A name from isr scenarios, or a YAML file."),
+    ] = None,
     kafka: Annotated[
         str | None,
         typer.Option(metavar="VERSION", help="Download this version, such as 2.6.3, with Maven."),
@@ -40,6 +45,13 @@ def command(
     kafka_home: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Use an unpacked release instead.")
     ] = None,
+    random: Annotated[
+        str | None,
+        typer.Option(metavar="SEED", help="Play a random script of faults instead of a scenario."),
+    ] = None,
+    brokers: Annotated[
+        int, typer.Option(min=3, max=5, metavar="N", help="Brokers of the random script.")
+    ] = 3,
     sets: Sets = None,
     out: Annotated[
         Path, typer.Option(metavar="DIR", help="Write the run to DIR/SCENARIO/TIME-0x0.")
@@ -58,23 +70,40 @@ def command(
 
     \b
       isr record brief-lag --kafka 2.6.3
+      isr record --random 7 --brokers 5 --kafka 2.6.3
 
     Exit codes: 0 all expectations held; 1 one did not; 2 unknown.
     """
     if kafka is not None:
         check_version(kafka)
-    loaded = _loaded(scenario, kafka or "2.6.3", sets or [])
+    if (scenario is None) is (random is None):
+        raise UserError("name a scenario, or draw a script with --random SEED")
+    seed = None if random is None else read_seed(random, "--random")
+
+    def loaded_for(version: str) -> LoadedScenario:
+        """The scenario as the version's profile reads it; a script has only faults that the version
+        can be given."""
+        chosen = VersionOptions(profile_of(version))
+        if scenario is not None:
+            return load(shipped.find(scenario), sets or (), chosen)
+        assert seed is not None
+        capabilities = capabilities_of_kafka(numbers_of(version))
+        text = draw_script(seed, brokers, chosen, lambda one: not capabilities.refusal(one))
+        return loads(text, f"random-{seed:#x}", sets=sets or (), chosen=chosen)
+
+    loaded = loaded_for(kafka or "2.6.3")
     find_java()
     console = report_console(as_json=as_json)
     with interrupt_on_signals():
         release = find_release(kafka, kafka_home)
         if release.version != kafka:
-            loaded = _loaded(scenario, release.version, sets or [])
+            loaded = loaded_for(release.version)
         check_supported(loaded, release.numbers)
         if not quiet:
             took = show_us(loaded.duration_us)
             console.print(f"{loaded.name}, {took}, on real Kafka {release.version}")
-        words = ["isr", "record", scenario]
+        words = ["isr", "record"]
+        words += [scenario] if scenario else ["--random", f"{seed:#x}", "--brokers", str(brokers)]
         words += ["--kafka", kafka] if kafka else []
         words += ["--kafka-home", str(kafka_home)] if kafka_home else []
         words += [word for pair in sets or () for word in ("--set", pair)]
@@ -106,8 +135,3 @@ def command(
     if as_json:
         print_json(performed.summary)
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])
-
-
-def _loaded(scenario: str, version: str, sets: list[str]) -> LoadedScenario:
-    """The scenario as the version's profile reads it."""
-    return load(shipped.find(scenario), sets, VersionOptions(profile_of(version)))

@@ -175,16 +175,16 @@ def announcement(name: str, seed: int, zookeeper: str, duration_us: int) -> str:
     return f"seed {seed:#x}   {name}, {show_us(duration_us)}, {where}"
 
 
-def read_seed(text: str | None) -> int:
+def read_seed(text: str | None, option: str = "--seed") -> int:
     """Read a decimal or hexadecimal seed of at most 64 bits. Raises UserError."""
     if text is None:
         return int.from_bytes(os.urandom(4))
     try:
         number = int(text, 16 if text.lower().startswith("0x") else 10)
     except ValueError:
-        raise UserError(f"--seed {text}: not a whole number (try 7 or 0x1f)") from None
+        raise UserError(f"{option} {text}: not a whole number (try 7 or 0x1f)") from None
     if not 0 <= number < 1 << 64:
-        raise UserError(f"--seed {text}: between 0 and 2^64 - 1")
+        raise UserError(f"{option} {text}: between 0 and 2^64 - 1")
     return number
 
 

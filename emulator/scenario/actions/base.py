@@ -272,6 +272,10 @@ class Action(
     soak_weight: ClassVar[int] = 0
     """Its relative frequency in a soak, for brokers that must not lose anything; 0: never."""
 
+    is_random: ClassVar[bool] = False
+    """Whether chance decides about each message while it lasts: a second run of the same script is
+    then no repetition, so random scripts to be recorded leave it out."""
+
     needs_files: ClassVar[bool] = False
     """Whether it needs brokers with their logs in files."""
 

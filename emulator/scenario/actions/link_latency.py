@@ -19,6 +19,7 @@ class LinkLatency(Action, frozen=True, tag="link_latency"):
     ways: Ways = "both"
 
     weight = 4
+    is_random = True
     soak_weight = 1
 
     @classmethod

@@ -16,6 +16,7 @@ class LossyLink(Action, frozen=True, tag="lossy_link"):
     ways: Ways = "both"
 
     weight = 4
+    is_random = True
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action | None:

@@ -8,13 +8,14 @@ every machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import yaml
 
 from emulator.kernel.rng import Stream, mix
 from emulator.scenario.actions.base import Action, actions
+from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.actions.life import Start
 from emulator.scenario.version import VersionOptions, read_version, switch_words
@@ -30,6 +31,10 @@ RESTARTS_MS = (0, 20_000, 40_000)
 """When brokers that ended are started after the healing; repeated, because a start may fail."""
 
 FIRST_FAULT_MS = 4_000
+
+SETTLING_MS = 20_000
+"""How long a recorded script continues after everything is healed, so that restarts complete."""
+
 SETTLED = "the cluster converges"
 
 Entry = dict[str, object]
@@ -48,7 +53,9 @@ def draw_world(seed: int, chosen: VersionOptions = AS_USUAL, *, storage: bool = 
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(1, 3))}
     safety_ms = FIRST_FAULT_MS + draw.spread(4_000, 40_000)
     workload = list(_workload(draw, safety_ms))
-    faults = [*_faults(draw, safety_ms), *restarts(brokers, safety_ms)]
+    number = draw.between(1, 12)
+    faults = _faults(draw, (FIRST_FAULT_MS, safety_ms), number, _kinds())
+    faults += restarts(brokers, safety_ms)
     world: Entry = {"about": f"A random world, drawn from seed {seed}."}
     if chosen.profile:
         world["profile"] = version.profile
@@ -64,6 +71,43 @@ def draw_world(seed: int, chosen: VersionOptions = AS_USUAL, *, storage: bool = 
         "faults": faults,
         "run": _time(safety_ms + LIVENESS_MS),
         "expect": [SETTLED],
+    }
+    return written(world)
+
+
+def draw_script(
+    seed: int, brokers: int, chosen: VersionOptions, is_possible: Callable[[Action], bool]
+) -> str:
+    """Draw a scenario of 60 to 120 s for a cluster that will be recorded, as YAML. It has only
+    faults that `is_possible` accepts, and none that decides about each message by chance."""
+    stream = Stream(mix(seed ^ 0x53435249))
+    everyone = tuple(range(1, brokers + 1))
+    settings = {
+        "replica.lag.time.max.ms": str(stream.between(1_500, 4_000)),
+        "zookeeper.session.timeout.ms": str(stream.between(4_000, 9_000)),
+        "min.insync.replicas": str(stream.between(1, 2)),
+    }
+    draw = Draw(stream, everyone, {}, settings)
+    topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(2, 3))}
+    run_ms = draw.between(60_000, 120_000)
+    healed_ms = run_ms - SETTLING_MS
+    workload = [
+        {"produce": topic, "rate": 20, "acks": acks, "from": "2500ms", "until": _time(healed_ms)}
+        for topic in list(draw.topics)
+        for acks in [draw.one_of(("all", "1"))]
+        if is_possible(Produce(topic, (0,), 20, acks))
+    ]
+    number = draw.between(4, 9)
+    repeatable = [one for one in _kinds() if not one.is_random]
+    faults = _faults(draw, (FIRST_FAULT_MS, healed_ms), number, repeatable, is_possible)
+    world = {
+        "about": f"A random script for {brokers} brokers, drawn from seed {seed}.",
+        "profile": chosen.profile,
+        "cluster": {"brokers": list(everyone), "first": draw.broker, "config": settings},
+        "topics": topics,
+        **({"workload": workload} if workload else {}),
+        "faults": [*faults, *(started(healed_ms, broker) for broker in everyone)],
+        "run": _time(run_ms),
     }
     return written(world)
 
@@ -129,30 +173,40 @@ def _workload(draw: Draw, safety_ms: int) -> Iterator[Entry]:
             yield {"consume": topic, "from": "3000ms"}
 
 
-def _faults(draw: Draw, safety_ms: int) -> list[Entry]:
+def _kinds() -> list[type[Action]]:
+    """All kinds of actions, by name: the order of the draws."""
+    return [kind for _, kind in sorted(actions().items())]
+
+
+def _faults(
+    draw: Draw,
+    within_ms: tuple[int, int],
+    number: int,
+    kinds: Sequence[type[Action]],
+    is_possible: Callable[[Action], bool] = lambda _: True,
+) -> list[Entry]:
     """The schedule in order of time. Actions that hold the same resource do not overlap."""
+    from_ms, until_ms = within_ms
     often = [
-        kind
-        for _, kind in sorted(actions().items())
-        for _ in range(kind.weight + draw.in_files * kind.weight_on_files)
+        kind for kind in kinds for _ in range(kind.weight + draw.in_files * kind.weight_on_files)
     ]
-    moments = sorted(
-        draw.between(FIRST_FAULT_MS, safety_ms - 1) for _ in range(draw.between(1, 12))
-    )
+    moments = sorted(draw.between(from_ms, until_ms - 1) for _ in range(number))
     entries: list[Entry] = []
     held: dict[tuple[object, ...], int] = {}
-    for standing in [one for _, kind in sorted(actions().items()) for one in kind.standing(draw)]:
-        held[standing.holds()] = safety_ms
-        entry: Entry = {"at": _time(FIRST_FAULT_MS), standing.name: parameters_of(standing)}
-        entries.append(entry | {"for": _time(safety_ms - FIRST_FAULT_MS)})
+    for standing in [one for kind in kinds for one in kind.standing(draw)]:
+        if not is_possible(standing):
+            continue
+        held[standing.holds()] = until_ms
+        entry: Entry = {"at": _time(from_ms), standing.name: parameters_of(standing)}
+        entries.append(entry | {"for": _time(until_ms - from_ms)})
     for at_ms in moments:
         action = draw.one_of(often).drawn(draw)
-        if action is None or held.get(action.holds(), 0) > at_ms:
+        if action is None or held.get(action.holds(), 0) > at_ms or not is_possible(action):
             continue
         entry = {"at": _time(at_ms), action.name: parameters_of(action)}
         if action.healed() is not None:
             lasts_ms = draw.spread(*action.lasts_ms)
-            end_ms = min(at_ms + lasts_ms, safety_ms)
+            end_ms = min(at_ms + lasts_ms, until_ms)
             held[action.holds()] = end_ms + 1
             entry["for"] = _time(end_ms - at_ms)
         entries.append(entry)

@@ -12,7 +12,9 @@ from emulator.kernel.rng import Stream
 from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.load import loads
-from emulator.search.fuzz.worlds import LIVENESS_MS, draw_world, healed_us
+from emulator.scenario.version import VersionOptions
+from emulator.search.fuzz.worlds import LIVENESS_MS, draw_script, draw_world, healed_us
+from emulator.worlds.real_kafka.capabilities import capabilities_of_kafka, check_supported
 
 SEEDS = [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 60))]
 DRAWN = sorted(name for name, kind in actions().items() if kind.weight)
@@ -64,6 +66,22 @@ def test_the_same_seed_is_the_same_world_in_every_process() -> None:
         for seed in ("0", "1")
     }
     assert texts == {draw_world(11) + "\n"}
+
+
+@pytest.mark.parametrize("version", [(0, 8, 2, 2), (1, 0, 2), (2, 6, 3), (3, 3, 2)])
+def test_a_random_script_has_only_what_real_kafka_of_that_version_can_be_given(
+    version: tuple[int, ...],
+) -> None:
+    capabilities = capabilities_of_kafka(version)
+    chosen = VersionOptions(".".join(map(str, version[: 3 if version[0] == 0 else 2])))
+    for seed in range(20):
+        brokers = 3 + seed % 3
+        text = draw_script(seed, brokers, chosen, lambda one: not capabilities.refusal(one))
+        script = loads(text, "script", chosen=chosen)
+        check_supported(script, version)
+        assert 60_000_000 <= script.duration_us <= 120_000_000
+        assert sorted(boot.broker for boot in script.boots) == [*range(1, brokers + 1)]
+        assert not any(step.action.is_random for step in script.steps)
 
 
 def test_a_spread_reaches_both_ends() -> None:
