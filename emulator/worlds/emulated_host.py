@@ -1,4 +1,4 @@
-"""A broker host in this process: Kafka's broker on our kernel, its disk in memory."""
+"""A broker host in this process: Kafka's broker on our kernel, with its disk in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from emulator.worlds.storage.host_disk import DiskInFiles, DiskInMemory, HostDis
 
 
 class ZooKeeperOfHosts(ZooKeeperControl, ZooKeeperLinks, Protocol):
-    """Its servers and sessions, and the links to it."""
+    """ZooKeeper's servers and sessions, and the links to it."""
 
 
 HOST = "127.0.0.1"
@@ -32,20 +32,20 @@ FIRST_PORT = 19000
 
 
 class EveryLink(Capabilities):
-    """All that a link in memory can be given."""
+    """Everything that a link in memory supports."""
 
     cut = heal = delay = link_latency = lose = narrow = Capabilities.supported
     break_connection = limit_bandwidth = unplug = plug_in = Capabilities.supported
 
 
 class EveryPlace(Capabilities):
-    """Whatever happens on our kernel can be held."""
+    """Everything on our kernel can be held."""
 
     hold = release = Capabilities.supported
 
 
 class InThisProcess(HostCapabilities):
-    """Everything: process, disk and clock are ours."""
+    """Everything: process, disk and clock are under our control."""
 
     subject = "a broker in this process"
     links = EveryLink()
@@ -57,7 +57,7 @@ class InThisProcess(HostCapabilities):
 
 
 class EmulatedHost:
-    """One broker: its disk, the version that it runs, and its process while there is one."""
+    """One broker: its disk, its version, and its process while there is one."""
 
     def __init__(
         self,
@@ -85,11 +85,11 @@ class EmulatedHost:
         return KafkaConfig.of(self._profile.values, {**settings[0], **settings[1]})
 
     def boot(self, not_before_us: Mapping[str, int] | None = None) -> None:
-        """A new process; `not_before_us` holds steps of its boot back."""
+        """Start a new process; `not_before_us` delays steps of its start-up."""
         kernel, services, port = self._kernel, self._services, FIRST_PORT + self.broker
         process = kernel.process(f"broker-{self.broker}")
-        # The operating system closes a dead process's sockets: the other ends learn of a kill at
-        # once, of an unplugged broker only by time-outs.
+        # The operating system closes a dead process's sockets: the other ends notice a kill at
+        # once, and an unplugged broker only by timeouts.
         process.on_death = self._network.process_died
         config = self._config()
         disk = self._storage.boot(config, self._profile.guards)
@@ -104,14 +104,14 @@ class EmulatedHost:
             draw=services.draw_assignment,
             not_before_us=not_before_us,
         )
-        # Before it starts: connections are accepted while a broker boots, and what comes in waits
-        # in its request queue.
+        # Before it starts: connections are accepted during the start-up, and requests wait in its
+        # queue.
         self._network.listen(port, Listener(process, config.num_network_threads, node.receive))
         node.start()
 
     @property
     def disk(self) -> Disk:
-        """As its present process has it."""
+        """The disk as its current process has it."""
         return self._storage.disk
 
     @property
@@ -148,7 +148,7 @@ class EmulatedHost:
 
     def _died(self, then: Callable[[], object], process: Process) -> None:
         self._network.process_died(process)
-        # Not within the death: the next process must find this one's sockets closed.
+        # Not during the death: the next process must find this one's sockets closed.
         self._kernel.world.lane("world").post(then)
 
     def end(self) -> None:
@@ -157,20 +157,20 @@ class EmulatedHost:
             self.node.close()
 
     def join(self) -> None:
-        """Nothing else runs any more: the kernel is not run again."""
+        """Nothing to wait for: the kernel is not run again."""
 
     # -- what is done to it ------------------------------------------------------------------------
 
     def pause(self) -> None:
         was = self._process.state
         self._services.pause_process(self._process)
-        # A second SIGSTOP changes nothing, and is no news.
+        # A second SIGSTOP has no effect and no event.
         if self._process.state == "paused" != was:
             self._broker.note_pause()
 
     def resume(self) -> None:
         if self._process.state == "paused":
-            # First: what the process does from now on comes behind it on the trace.
+            # First: the event precedes what the process does from now on.
             self._broker.note_resume()
         self._services.resume_process(self._process)
 
@@ -199,7 +199,7 @@ class EmulatedHost:
 
     @property
     def _files(self) -> DiskInFiles:
-        """A scenario whose logs are in memory has no fault that needs files."""
+        """The files of the logs; a scenario with logs in memory has no faults that need files."""
         assert isinstance(self._storage, DiskInFiles)
         return self._storage
 
@@ -252,11 +252,11 @@ def emulated_cluster(
 
 
 def emulated_capabilities(zookeeper: Capabilities) -> ClusterCapabilities:
-    """Of brokers in this process at such a ZooKeeper."""
+    """The capabilities of brokers in this process with this ZooKeeper."""
     return ClusterCapabilities.of_one_kind(InThisProcess(), zookeeper, AnyClient(), EveryPlace())
 
 
 def nodes_of(cluster: Cluster[Any]) -> dict[int, Broker]:
-    """The brokers in this process that have been booted, in the order of the cluster's hosts."""
+    """The brokers in this process that have been started, in the order of the cluster's hosts."""
     hosts = ((broker, getattr(host, "node", None)) for broker, host in cluster.hosts.items())
     return {broker: node for broker, node in hosts if node is not None}

@@ -1,9 +1,9 @@
-"""How long things take in virtual time: declared ranges, drawn per purpose and actor.
+"""Durations in virtual time: declared ranges, drawn per purpose and actor.
 
-The table is versioned data, written down before any search: for each purpose quantiles in
-microseconds, warm and, for what cold code runs first, cold (stage by stage). Sources: the ranges
-in the recordings' README, and measurements in several recordings. Nothing here knows which actor a
-time is drawn for.
+The table is versioned data, fixed before any search. It has quantiles in microseconds for each
+purpose: warm, and cold (in stages) for code that runs for the first time. Sources: the ranges in
+the recordings' README, and measurements in several recordings. Nothing here knows the actor of a
+draw.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ Quantiles = tuple[tuple[float, int], ...]
 
 
 def _quick(typical_us: int) -> Quantiles:
-    """A message or a short step: mostly near `typical_us`, one in a hundred much later."""
+    """A message or a short step: mostly near `typical_us`; one in a hundred takes much longer."""
     return (
         (0.0, typical_us // 2),
         (0.5, typical_us),
@@ -91,7 +91,7 @@ def _quick(typical_us: int) -> Quantiles:
 
 
 def _steady(typical_us: int) -> Quantiles:
-    """The same when it has been done hundreds of times."""
+    """The same after hundreds of uses."""
     return (
         (0.0, typical_us * 3 // 5),
         (0.5, typical_us),
@@ -102,9 +102,10 @@ def _steady(typical_us: int) -> Quantiles:
 
 
 class Purpose:
-    """One row of the table: how long warm code takes, and before that each stage of a process's
-    first uses, (up to which use, quantiles). `paced`: goes with how long the process took to boot;
-    the row is then for a boot of `USUAL_BOOT_US`."""
+    """One row of the table: the duration of warm code, and of each earlier stage of a process's
+    first uses, (up to which use, quantiles). `paced`: proportional to the duration of the process's
+    boot; the row then applies to a boot of `USUAL_BOOT_US`.
+    """
 
     def __init__(self, warm: Quantiles, *cold: tuple[int, Quantiles], paced: bool = False) -> None:
         self.warm, self.cold, self.paced = warm, cold, paced
@@ -119,24 +120,24 @@ were busy with more than one JVM."""
 TABLE: dict[str, Purpose] = {
     # The network between brokers, and from and to clients.
     "net_connect": Purpose(_quick(600)),
-    # A follower far behind, with one record in each answer: 1,640 rounds in 1.3 s.
+    # A follower far behind, one record per response: 1,640 rounds in 1.3 s.
     "net_request": Purpose(
         _steady(250), (400, ((0.0, 800), (0.5, 2800), (1.0, 7000))), (900, _quick(250))
     ),
     "net_response": Purpose(
         _steady(250), (400, ((0.0, 800), (0.5, 2800), (1.0, 7000))), (900, _quick(250))
     ),
-    # ZooKeeper: on the way, in the server, back.
+    # ZooKeeper: the request, the server, the response.
     "zk_connect": Purpose(_quick(1500)),
     "zk_reconnect": Purpose(((0.0, 0), (1.0, 999 * _MS))),
-    # 600 ISR writes one after the other took 575 ms, when as many had been made before.
+    # 600 consecutive ISR writes took 575 ms, after as many earlier ones.
     "zk_request": Purpose(
         _steady(250),
         (20, ((0.0, 500), (0.5, 2000), (0.9, 6000), (1.0, 25000))),
         (50, ((0.0, 250), (0.5, 600), (0.9, 1800), (1.0, 6000))),
         (400, _quick(250)),
     ),
-    # A process's first multis: from the read before it, in 21 elections, 1 to 11 ms, median 5.
+    # A process's first multis: 1 to 11 ms after the read before it, median 5 (21 elections).
     "zk_multi": Purpose(_quick(250), (12, ((0.0, 1000), (0.5, 4500), (0.9, 9000), (1.0, 15000)))),
     "zk_process": Purpose(_steady(150), (400, _quick(150))),
     "zk_reply": Purpose(
@@ -146,11 +147,12 @@ TABLE: dict[str, Purpose] = {
         (400, _quick(250)),
     ),
     "zk_watch": Purpose(_quick(400), (5, ((0.0, 500), (0.5, 1200), (1.0, 3500)))),
-    # A server that is started again: until it listens, then until it has read its data and serves.
+    # A restarted server: until it listens, then until it has loaded its data and serves.
     "zk_start": Purpose(((0.0, 400 * _MS), (0.8, 700 * _MS), (1.0, 1200 * _MS))),
     "zk_load": Purpose(((0.0, 60 * _MS), (0.8, 150 * _MS), (1.0, 300 * _MS))),
     # Work at a broker.
-    # Creating 600 logs took 2.3 to 3.1 s; a process's first took 200 ms, its second 50, its last 2.
+    # Creating 600 logs took 2.3 to 3.1 s; a process's first log took 200 ms, its second 50, its
+    # last 2.
     "create_log": Purpose(
         ((0.0, 500), (0.5, 1400), (0.9, 3500), (0.99, 10 * _MS), (1.0, 60 * _MS)),
         (1, ((0.0, 20 * _MS), (0.5, 130 * _MS), (0.9, 260 * _MS), (1.0, 400 * _MS))),
@@ -162,11 +164,11 @@ TABLE: dict[str, Purpose] = {
     "open_log": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 40 * _MS))),
     "make_leader": Purpose(_quick(400), (1, ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)))),
     "make_follower": Purpose(_quick(400), (1, ((0.0, 500), (0.5, 8000), (1.0, 60 * _MS)))),
-    # From the last line about a role until the request is answered (fetchers added and ended, who
-    # waits told), of new replicas and of such as had one: per 1.5 s of boot UpdateMetadata came 17
-    # to 229 ms after a process's first roles, median 60 (138 recorded), later 3 to 19, median 8;
-    # after its first that moved 2 to 56, median 20 (44), its second 2 to 47, median 9 (26), third 3
-    # to 59, median 12 (10), later 1 to 15, median 4 (17).
+    # From the last log line about a role to the response: fetchers are added and stopped, delayed
+    # requests completed; first for new replicas, then for partitions with an earlier role. Per 1.5
+    # s of boot, UpdateMetadata came 17 to 229 ms after a process's first roles, median 60 (138
+    # recorded), later 3 to 19, median 8. After its first change of roles 2 to 56, median 20 (44),
+    # second 2 to 47, median 9 (26), third 3 to 59, median 12 (10), later 1 to 15, median 4 (17).
     "roles_taken": Purpose(
         ((0.0, 0), (0.5, 3 * _MS), (0.9, 9 * _MS), (1.0, 14 * _MS)),
         (1, ((0.0, 12 * _MS), (0.1, 22 * _MS), (0.5, 48 * _MS), (0.9, 95 * _MS), (1.0, 180 * _MS))),
@@ -178,46 +180,46 @@ TABLE: dict[str, Purpose] = {
         (3, ((0.0, 500), (0.5, 5 * _MS), (0.9, 15 * _MS), (1.0, 35 * _MS))),
         paced=True,
     ),
-    # Until StopReplica is answered: of nine stopping brokers eight had the next request 8 to 100 ms
-    # after the first one, median 17 (the controller had sent it 3 to 29 ms after the replica's last
-    # line, mostly later than this), and all later ones after 1 to 9.
+    # Until the response to StopReplica. Of nine stopping brokers eight had the next request 8 to
+    # 100 ms after the first one, median 17, and all later ones after 1 to 9. The controller had
+    # sent it 3 to 29 ms after the replica's last log line, mostly later than this.
     "replicas_stopped": Purpose(
         _quick(400), (1, ((0.0, 1 * _MS), (0.5, 5 * _MS), (0.9, 11 * _MS), (1.0, 15 * _MS)))
     ),
-    # 600 in 20 ms; a process's first took 3 ms.
+    # 600 took 20 ms; a process's first took 3 ms.
     "propose_isr": Purpose(_quick(15), (1, ((0.0, 1 * _MS), (0.5, 3500), (1.0, 9 * _MS)))),
     "controller_event": Purpose(
         _quick(300), (30, ((0.0, 300), (0.5, 900), (0.9, 2500), (1.0, 8 * _MS)))
     ),
-    # From a topic's create to the read of its id, recorded with 2.8.2 and 3.3.2: before or after
-    # the controller, which the create wakes, has listed the topics.
+    # From a topic's create to the read of its id (recorded with 2.8.2 and 3.3.2): before or after
+    # the controller, woken by the create, has listed the topics.
     "topic_created": Purpose(((0.0, 200), (0.5, 2 * _MS), (1.0, 8 * _MS))),
-    # A controller's first election, before it reads states and before it writes them: in seven
-    # recordings 8 to 157 ms, median 18.
-    # The parser of the command znode, used for the first time: 200 ms in 2.6.3 admin-znodes.
+    # A controller's first election, before it reads states and before it writes them: 8 to 157 ms,
+    # median 18 (seven recordings). The first use of the command znode's parser took 200 ms (2.6.3
+    # admin-znodes).
     "reassign_command": Purpose(
         _quick(300), (1, ((0.0, 20 * _MS), (0.5, 100 * _MS), (1.0, 220 * _MS)))
     ),
     "elect_leaders": Purpose(
         _quick(300), (2, ((0.0, 5 * _MS), (0.5, 17 * _MS), (0.9, 62 * _MS), (1.0, 170 * _MS)))
     ),
-    # From their write until the first request: in 45 recorded elections 3 to 62 ms, median 9, for a
-    # controller's first one, then 2 to 10, median 6.
+    # From the write of the states to the first request: 3 to 62 ms, median 9, for a controller's
+    # first election, then 2 to 10, median 6 (45 recorded elections).
     "leaders_elected": Purpose(
         ((0.0, 500), (0.5, 3500), (1.0, 7 * _MS)),
         (1, ((0.0, 1500), (0.5, 6 * _MS), (0.9, 18 * _MS), (1.0, 28 * _MS))),
         paced=True,
     ),
-    # A broker that announces its end, in nine recorded stops. From the requests about its leaders
-    # until the turn of its replicas: 6 to 100 ms, median 16 (five); by the root of the boot 4 to
-    # 68, median 12.
+    # A controlled shutdown, in nine recorded stops. From the requests about its leaderships to the
+    # changes of its replicas: 6 to 100 ms, median 16 (five); divided by the root of the boot time 4
+    # to 68, median 12.
     "leaders_moved": Purpose(
         _quick(300),
         (1, ((0.0, 4 * _MS), (0.5, 11 * _MS), (0.8, 17 * _MS), (1.0, 60 * _MS))),
     ),
-    # A replica leaves the ISR: from the read of the state until it is written 4 to 45 ms and then 2
-    # to 20 until the line about the replica. For a controller's first 18, 45 and 4, and 5, 20 and
-    # 8; else 7 to 12 and 2 to 12 (five).
+    # A replica leaves the ISR: 4 to 45 ms from the read of the state to its write, and 2 to 20 more
+    # to the log line about the replica. A controller's first took 18, 45 and 4, and 5, 20 and 8;
+    # later ones 7 to 12 and 2 to 12 (five).
     "leave_isr": Purpose(
         ((0.0, 200), (0.5, 800), (1.0, 4 * _MS)),
         (1, ((0.0, 0), (0.3, 1 * _MS), (0.5, 8 * _MS), (0.9, 18 * _MS), (1.0, 24 * _MS))),
@@ -226,20 +228,20 @@ TABLE: dict[str, Purpose] = {
         ((0.0, 200), (0.5, 2 * _MS), (0.9, 7 * _MS), (1.0, 11 * _MS)),
         (1, ((0.0, 1 * _MS), (0.5, 4500), (0.9, 9 * _MS), (1.0, 13 * _MS))),
     ),
-    # From the last such line until the broker has its answer: 3 to 40 ms, median 11; 2 to 27 by the
-    # root of the boot, median 10.
+    # From the last such line to the broker's response: 3 to 40 ms, median 11; divided by the root
+    # of the boot time 2 to 27, median 10.
     "broker_may_go": Purpose(
         _quick(300),
         (1, ((0.0, 0), (0.3, 2 * _MS), (0.5, 6 * _MS), (0.9, 12 * _MS), (1.0, 24 * _MS))),
     ),
-    # Between `/controller` and the epoch, where these are two steps (<= 2.0): in four recordings
-    # before, between and behind the two reads of the event thread, up to 31 ms.
+    # Between `/controller` and the epoch, if these are two steps (up to 2.0): before, between and
+    # after the two reads of the event thread, up to 31 ms (four recordings).
     "controller_created": Purpose(
         _quick(400), (1, ((0.0, 200), (0.5, 3 * _MS), (0.75, 12 * _MS), (1.0, 45 * _MS)))
     ),
-    # A resignation, timers and state machines, before send threads end: from the session's end to
-    # "Resigned" 8 to 32 ms, median 16, where there was something to resign from (16 recorded), 3 to
-    # 10 where there was nothing.
+    # A resignation (timers, state machines) before send threads end. From the session's end to
+    # "Resigned" 8 to 32 ms, median 16, on an active controller (16 recorded), and 3 to 10 on
+    # others.
     "controller_resign": Purpose(
         _quick(2000),
         (1, ((0.0, 2 * _MS), (0.5, 9 * _MS), (0.9, 16 * _MS), (1.0, 28 * _MS))),
@@ -257,7 +259,7 @@ TABLE: dict[str, Purpose] = {
     "boot.list_ids": Purpose(((0.0, 1 * _MS), (0.5, 4 * _MS), (1.0, 10 * _MS)), paced=True),
     "boot.replica_manager_startup": Purpose(((0.0, 1 * _MS), (1.0, 12 * _MS))),
     "boot.propagation": Purpose(((0.0, 0), (1.0, 15 * _MS))),
-    # From isr-expiration to 2.7's send-alter-isr: in three recorded boots the timer of 50 ms came
+    # From isr-expiration to 2.7's send-alter-isr: in three recorded boots the timer of 50 ms fired
     # 1 to 3 ms after warm proposals, and had passed when a process's first one was made.
     "boot.alter_isr": Purpose(((0.0, 500), (1.0, 4 * _MS))),
     "boot.logs": Purpose(((0.0, 20 * _MS), (1.0, 120 * _MS))),
@@ -273,7 +275,7 @@ TABLE: dict[str, Purpose] = {
     ),
     "boot.coordinator": Purpose(((0.0, 5 * _MS), (0.6, 15 * _MS), (1.0, 40 * _MS)), paced=True),
     "boot.config": Purpose(((0.0, 8 * _MS), (0.6, 30 * _MS), (1.0, 60 * _MS)), paced=True),
-    # Up to 1.0 the registration comes last: four recorded boots of a leader, 0.9 to 3.1 s long.
+    # Up to 1.0 the registration comes last: four recorded boots of a leader took 0.9 to 3.1 s.
     "boot.replica_manager_to_late_registration": Purpose(
         ((0.0, 110 * _MS), (0.5, 150 * _MS), (1.0, 260 * _MS)), paced=True
     ),
@@ -283,12 +285,12 @@ TABLE: dict[str, Purpose] = {
     "boot.early_coordinator": Purpose(((0.0, 2 * _MS), (1.0, 14 * _MS)), paced=True),
     "boot.early_config": Purpose(((0.0, 4 * _MS), (1.0, 25 * _MS)), paced=True),
     "boot.started": Purpose(((0.0, 10 * _MS), (0.6, 40 * _MS), (1.0, 90 * _MS)), paced=True),
-    # An orderly stop, which runs code that never ran before: until the controller is asked, until
-    # the client that asked is closed, until the sockets are; the reapers of three purgatories end
-    # within 200 ms each, then those of four more; until the process is gone. Of nine recorded stops
-    # eight handled all that the controller had sent for them, up to 8 ms after its permission to
-    # stop; one what came up to 76 ms after that, and no more. Its machine was 2.8 times as
-    # slow; whether the sockets' end goes with that no recording tells, so it does not here.
+    # An orderly stop, whose code runs for the first time: until the request to the controller,
+    # until its client is closed, until the sockets are closed. The reapers of three purgatories end
+    # within 200 ms each, then those of four more; then the process ends. Of nine recorded brokers
+    # eight processed all requests that the controller had sent to them up to 8 ms after its
+    # permission to stop; one processed those of up to 76 ms. Its machine was 2.8 times as slow, but
+    # no recording tells whether the sockets' end depends on that, so it does not here.
     "shutdown.start": Purpose(((0.0, 2 * _MS), (0.6, 20 * _MS), (1.0, 90 * _MS)), paced=True),
     "shutdown.announce": Purpose(((0.0, 2 * _MS), (0.6, 25 * _MS), (1.0, 150 * _MS)), paced=True),
     "shutdown.announced": Purpose(((0.0, 60 * _MS), (0.5, 76 * _MS), (1.0, 110 * _MS))),
@@ -296,10 +298,10 @@ TABLE: dict[str, Purpose] = {
     "shutdown.purgatories": Purpose(((0.0, 60 * _MS), (0.5, 300 * _MS), (1.0, 560 * _MS))),
     "shutdown.parts": Purpose(((0.0, 330 * _MS), (0.8, 700 * _MS), (1.0, 1100 * _MS))),
     "shutdown.exit": Purpose(((0.0, 400 * _MS), (1.0, 2000 * _MS))),
-    # From a fetcher thread's start until partitions are added to it; until it looks what to
-    # truncate, and from there until it looks what to fetch. In some 65 first starts of a process
-    # partitions came -150 to 155 ms after the thread's first line, median 3; about a dozen came in
-    # between the two looks, all within 7 ms; of some 60 later starts none was seen to.
+    # From a fetcher thread's start until partitions are added to it; until its check for
+    # truncation, and from there until its check for fetching. In some 65 first starts of a process,
+    # partitions were added -150 to 155 ms after the thread's first log line, median 3. In about a
+    # dozen they came between the two checks, all within 7 ms. In some 60 later starts none did.
     "fetcher_add": Purpose(
         _quick(40),
         (1, ((0.0, 200), (0.3, 1500), (0.6, 5 * _MS), (0.9, 16 * _MS), (1.0, 150 * _MS))),
@@ -310,62 +312,65 @@ TABLE: dict[str, Purpose] = {
     "fetcher_look": Purpose(
         _quick(15), (1, ((0.0, 300), (0.5, 1200), (0.9, 2500), (1.0, 6 * _MS)))
     ),
-    # Until it has sent its first request: cold in a process's first two.
+    # Until it has sent its first request; cold for a process's first two.
     "fetcher_connect": Purpose(
         _quick(100), (2, ((0.0, 2 * _MS), (0.5, 25 * _MS), (0.9, 120 * _MS), (1.0, 350 * _MS)))
     ),
-    # Between two runs of a periodic task that make up for missed ones.
+    # Between two runs of a periodic task that make up for missed runs.
     "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2500), (1.0, 10 * _MS))),
     # After a resume: how long the process is sluggish, when its threads first run (network threads
-    # find their sockets ready; timers come later), what a step costs meanwhile.
+    # find readable sockets; timers come later), and what a step costs meanwhile.
     "resume_window": Purpose(((0.0, 10 * _MS), (1.0, 80 * _MS))),
-    # What each thing that has waited costs (requests of clients above all), and how much of all
-    # that goes before a fetcher's first step, in thousandths. Of 10 recorded first expands after
-    # 11 s in which clients had waited for a leader: 10 to 251 ms, median 140; of 8 after 3 to 4 s:
-    # 3 to 76 ms; of 46 where nobody had waited: 1 to 41 ms.
+    # The cost of each waiting item (mainly clients' requests), and how much of it precedes a
+    # fetcher's first step, in thousandths. First expands after clients had waited 11 s for a
+    # leader: 10 to 251 ms, median 140 (10 recorded); after 3 to 4 s: 3 to 76 ms (8); without
+    # waiting clients: 1 to 41 ms (46).
     "resume_backlog": Purpose(((0.0, 0), (0.5, 400), (1.0, 1200))),
     "resume_share": Purpose(((0.0, 0), (1.0, 1000))),
     "resume_network": Purpose(((0.0, 50), (0.5, 400), (0.85, 3000), (1.0, 40 * _MS))),
     "resume_scheduler": Purpose(((0.0, 200), (0.5, 2500), (0.85, 12 * _MS), (1.0, 60 * _MS))),
-    # Of 62 recorded resumes 6 needed more than 40 ms until an ISR had the broker back, one 228.
+    # In 6 of 62 recorded resumes it took more than 40 ms until the broker was back in an ISR; in
+    # one, 228.
     "resume_thread": Purpose(
         ((0.0, 0), (0.5, 500), (0.85, 4000), (0.96, 40 * _MS), (1.0, 250 * _MS))
     ),
     "resume_tracker": Purpose(((0.0, 0), (0.6, 200), (0.9, 4000), (1.0, 40 * _MS))),
     "resume_step": Purpose(((0.0, 0), (0.5, 200), (0.9, 2500), (1.0, 10 * _MS))),
-    # From an unlock to the first step of who has waited: a core must be free.
+    # From an unlock to the waiter's first step: a core must be free.
     "unpark": Purpose(((0.0, 20), (0.5, 300), (0.9, 2000), (1.0, 6 * _MS))),
-    # For how long before and after an action the machine is busy with who does it, the first time
-    # it does such a thing; in 7 of 36 recordings messages and results stood still around the first
-    # fault for 60 to 250 ms, around later ones hardly ever. How much of what is left of that a
-    # message needs, in thousandths.
+    # How long before and after an action the machine is busy with it, at the first action of its
+    # kind. In 7 of 36 recordings messages and results paused for 60 to 250 ms around the first
+    # fault, and hardly ever around later ones. The second value is the part of the remaining time
+    # that delays a message, in thousandths.
     "stimulus_busy": Purpose(
         ((0.0, 0), (1.0, 0)), (1, ((0.0, 0), (0.7, 0), (0.72, 50 * _MS), (1.0, 120 * _MS)))
     ),
     "busy_share": Purpose(((0.0, 0), (1.0, 1000))),
-    # How fast an actor's code is, in thousandths of the table's times; drawn once for each.
+    # The speed of an actor's code, in thousandths of the table's times; drawn once for each actor.
     "speed": Purpose(((0.0, 600), (0.5, 1000), (1.0, 1500))),
-    # Clients: how long one needs to get going, how late its driver hands a record over.
+    # Clients: how long one takes to start, and how late its driver hands over a record.
     "client_start": Purpose(((0.0, 20 * _MS), (0.8, 150 * _MS), (1.0, 220 * _MS))),
-    # In 24,383 recorded rounds of drivers.
+    # From 24,383 recorded rounds of drivers.
     "producer_handover": Purpose(
         ((0.0, 100), (0.5, 1400), (0.9, 3300), (0.99, 6500), (1.0, 24 * _MS))
     ),
-    # After a pause of 1.5 s, 8 of 11 drivers told a result more than 1,500 ms after the one before.
+    # After a pause of 1.5 s, 8 of 11 drivers reported a result more than 1,500 ms after the
+    # previous one.
     "handover_beside_resume": Purpose(((0.0, 800), (0.5, 2500), (1.0, 6000))),
-    # How long a producer backs off, in thousandths of what is due (RD_KAFKA_RETRY_JITTER_PERCENT).
+    # How long a producer backs off, in thousandths of the nominal time
+    # (RD_KAFKA_RETRY_JITTER_PERCENT).
     "retry_jitter": Purpose(((0.0, 800), (1.0, 1200))),
-    # The same before it connects again (rd_kafka_broker_update_reconnect_backoff).
+    # The same before it reconnects (rd_kafka_broker_update_reconnect_backoff).
     "reconnect_jitter": Purpose(((0.0, 750), (1.0, 1500))),
-    # When a client's thread first looks for what has timed out; it does so every second.
+    # When a client's thread first checks for timeouts; it does so every second.
     "client_scan": Purpose(((0.0, 0), (1.0, 999 * _MS))),
-    # Which partition a producer's thread serves first: how often it has been woken.
+    # Which partition a producer's thread serves first: the number of its wake-ups.
     "client_turn": Purpose(((0.0, 0), (1.0, 100_000))),
 }
 
 
 class _Row:
-    """A purpose's quantiles as equal buckets, for quick draws."""
+    """A purpose's quantiles as equal buckets, for fast draws."""
 
     __slots__ = ("low", "span")
 
@@ -392,12 +397,12 @@ def _at(quantiles: Sequence[tuple[float, int]], share: float) -> int:
 
 
 def pace_of(boot_us: int) -> int:
-    """How slow the machine is under a process that took so long to boot, in thousandths."""
+    """How slow the machine is for a process with this boot time, in thousandths."""
     return boot_us * _USUAL // USUAL_BOOT_US
 
 
 class _Dial:
-    """What one purpose takes one actor: where in the table it is, and the stream of this
+    """What one purpose costs one actor: its position in the table, and the stream of this
     segment."""
 
     __slots__ = ("paced", "segment", "stages", "stream", "uses", "warm")
@@ -409,7 +414,7 @@ class _Dial:
         self.stream: Stream
 
     def row(self) -> _Row | None:
-        """Of the stage of cold code that this use belongs to; None: warm."""
+        """The stage of cold code for this use; None when warm."""
         for until, cold in self.stages:
             if self.uses < until:
                 self.uses += 1
@@ -419,7 +424,7 @@ class _Dial:
 
 
 class Latencies:
-    """Draws from the table; counts uses, since a process runs cold code only at first."""
+    """Draws from the table; counts uses, because a process runs cold code only at first."""
 
     def __init__(self, chance: Chance, table: dict[str, Purpose] | None = None) -> None:
         self._chance = chance
@@ -434,7 +439,7 @@ class Latencies:
         self._busy: dict[str, int] = {}
 
     def __call__(self, purpose: str, actor: str) -> int:
-        """Microseconds that `purpose` takes `actor` this time."""
+        """Microseconds of `purpose` for `actor` this time."""
         dial = self._dials.get((purpose, actor))
         if dial is None:
             warm, stages, paced = self._rows[purpose]
@@ -457,7 +462,7 @@ class Latencies:
         return speed
 
     def set_boot_time(self, actor: str, us: int) -> None:
-        """A process's boot takes this long (a recording says so): so slow is the machine."""
+        """The recorded boot time of a process determines how slow its machine is."""
         self._paces[actor] = pace_of(us)
         self._speeds.pop(actor, None)
 
@@ -475,14 +480,14 @@ class Latencies:
     # -- emulator.kernel.scheduler.WakeUpDelays ----------------------------------------------------
 
     def window(self, process: str, waiting: int) -> int:
-        """How long a resumed process is sluggish: the more has waited, the longer its handlers keep
-        the cores busy."""
+        """How long a resumed process is sluggish: the more work has waited, the longer its handlers
+        occupy the cores."""
         waiting = min(waiting, BACKLOG_MAX)
         busy_us = self._busy[process] = waiting * self("resume_backlog", process)
         return self("resume_window", process) + busy_us
 
     def thread(self, process: str, thread: str) -> int:
-        """How long after a resume a thread first runs."""
+        """The delay of a thread's first step after a resume."""
         purpose = "resume_thread"
         if thread.startswith("data-plane-kafka-network-thread"):
             purpose = "resume_network"
@@ -496,14 +501,14 @@ class Latencies:
         return us
 
     def step(self, process: str, thread: str) -> int:
-        """What one step of a thread costs while the process is sluggish."""
+        """The cost of a thread's step while the process is sluggish."""
         return self("resume_step", f"{process}/{thread}")
 
     def unpark(self, process: str, thread: str) -> int:
-        """From an unlock to the first step of a thread that has waited for the lock."""
+        """From an unlock to the first step of a thread that waited for the lock."""
         return self("unpark", f"{process}/{thread}")
 
     async def charge(self, name: str, task: Task) -> None:
-        """Let a checkpoint of the core take its time."""
+        """Charge a checkpoint of the core with its duration."""
         kernel = task.process.kernel
         await kernel.sleep(self(name, task.process.name))

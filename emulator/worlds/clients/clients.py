@@ -1,7 +1,8 @@
-"""Clients of the emulated cluster: what they know of it, consumers, an administrator.
+"""Clients of the emulated cluster: their view of it, consumers, an administrator.
 
-They run in processes of their own and find leaders in the metadata that brokers serve. Producers
-are in `producer`. Owns no rule of Kafka's brokers. Source: librdkafka's CONFIGURATION.md.
+They run in their own processes and find leaders through the metadata that brokers return.
+`producer` has the producers. Owns no rule of Kafka's brokers. Source: librdkafka's
+CONFIGURATION.md.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class ClientNetwork(Protocol):
 
 
 class Bootstrap:
-    """What a client knows of the cluster at first: which brokers to ask."""
+    """A client's initial knowledge of the cluster: the bootstrap servers."""
 
     def __init__(
         self, kernel: Kernel, network: ClientNetwork, brokers: Iterable[LiveBroker]
@@ -91,7 +92,7 @@ class ClusterView:
     async def connection(self, use: str, to: LiveBroker) -> ClientConnection:
         """An open connection to a broker, one per use."""
         key = (use, to.broker)
-        # A query for metadata does not make its broker the one that is asked next.
+        # A metadata query does not count as use when the next broker is chosen.
         if use != "metadata":
             self._used_us[to.broker] = self._kernel.now
         connection = self._connections.get(key)
@@ -103,11 +104,11 @@ class ClusterView:
         return connection
 
     async def request(self, use: str, to: LiveBroker, request: Request, timeout_ms: int) -> object:
-        """Send to one broker and wait; Disconnected when that fails."""
+        """Send to one broker and wait; raises Disconnected on failure."""
         return await (await self.connection(use, to)).send(request, timeout_ms)
 
     def _least_idle(self) -> LiveBroker:
-        """The broker that was sent a request most recently, in whole seconds, as librdkafka prefers
+        """The broker with the most recent request, in whole seconds, as librdkafka prefers
         (rd_kafka_broker_weight_usable): usually the leader. After a failure the next one."""
         brokers = self._bootstrap.brokers
         if not self._failures:
@@ -119,7 +120,7 @@ class ClusterView:
         return brokers[self._next % len(brokers)]
 
     async def refresh(self, topics: tuple[str, ...] = ()) -> bool:
-        """Ask a broker for metadata; False when it did not answer."""
+        """Query a broker's metadata; False if there was no response."""
         broker = self._least_idle()
         try:
             response = await self.request(
@@ -133,13 +134,13 @@ class ClusterView:
         return True
 
     def take_metadata(self, topics: tuple[str, ...], response: object) -> None:
-        """A broker has answered a query for `topics` (none: all), on any connection."""
+        """A broker has responded to a query for `topics` (none: all), on any connection."""
         assert isinstance(response, MetadataResponse)
         brokers = {b.broker: b for b in response.brokers}
         self.controller = brokers.get(response.controller_id)
         self._forget_deleted_topics(topics, response)
         last, self._last_response = self._last_response, response
-        # A broker whose metadata was not updated answers with the very same partitions.
+        # A broker whose metadata was not updated responds with the same partitions.
         if (
             last is None
             or response.partitions is not last.partitions
@@ -149,9 +150,10 @@ class ClusterView:
         self.is_current = self._is_good
 
     def _forget_deleted_topics(self, topics: tuple[str, ...], response: MetadataResponse) -> None:
-        """Forget the leader epochs of topics that no longer exist: a new topic of that name starts
-        at 0. Not at once: the broker that answered may not know a new topic yet
-        (rd_kafka_topic_set_notexists)."""
+        """Drop the leader epochs of deleted topics: a new topic with the same name starts at 0. Not
+        at once, because the responding broker may not know a new topic yet
+        (rd_kafka_topic_set_notexists).
+        """
         now, since_us = self._kernel.now, self._topics_since_us
         present = {state.partition.topic for state in response.partitions}
         for topic in present:
@@ -165,11 +167,11 @@ class ClusterView:
     def _update_leaders(
         self, response: MetadataResponse, brokers: Mapping[int, LiveBroker]
     ) -> bool:
-        """Whether every partition has a leader that is not out of date. A leader epoch below the
-        known one is ignored: a broker that was cut off names a former leader
-        (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown epoch is believed, and the
-        known one forgotten: a broker that is not upgraded yet may lead (librdkafka issue 4796,
-        since 2.8)."""
+        """Whether every partition has a leader that is not outdated. A leader epoch below the known
+        one is ignored: a disconnected broker may report a former leader
+        (rd_kafka_toppar_leader_update, since librdkafka 2.1). An unknown epoch is accepted, and the
+        known one dropped: a broker of an older version may lead (librdkafka issue 4796, since 2.8).
+        """
         reliable, is_good = response.version >= RELIABLE_EPOCHS, True
         for state in response.partitions:
             partition = state.partition
@@ -186,9 +188,9 @@ class ClusterView:
         return is_good
 
     def forget(self, partition: TopicPartition) -> None:
-        """The partition's leader has changed, or is gone."""
+        """The partition's leader has changed, or is unknown."""
         self.leaders.pop(partition, None)
-        # Else the very same answer would not bring the leader back.
+        # Otherwise an identical response would not restore the leader.
         self._last_response = None
 
 
@@ -205,7 +207,7 @@ class Consumer:
 
     async def _run(self) -> None:
         while True:
-            # It reads of its own accord: what it read last is not why it asks again.
+            # It reads on its own: the records of the last read are not the cause of the next one.
             self._kernel.cause = -1
             leader = self._view.leaders.get(self.partition)
             if leader is None:
@@ -247,7 +249,7 @@ class Consumer:
 
 
 class Administrator:
-    """Sends admin requests to the controller, or to the broker that they concern."""
+    """Sends admin requests to the controller, or to the broker that they are for."""
 
     def __init__(self, bootstrap: Bootstrap, process: Process) -> None:
         self._bootstrap, self._kernel, self._process = bootstrap, bootstrap.kernel, process
@@ -260,7 +262,7 @@ class Administrator:
     def alter_configs(
         self, request: AlterConfigsRequest, broker: int | None, done: Callable[[str], object]
     ) -> None:
-        """IncrementalAlterConfigs: of a broker to that broker, else to the controller."""
+        """IncrementalAlterConfigs: for a broker to that broker, otherwise to the controller."""
         to = next((b for b in self._bootstrap.brokers if b.broker == broker), None)
         if to is None:
             self._process.spawn("admin", self._to_controller(request, done))
@@ -273,8 +275,7 @@ class Administrator:
                 if not await self._view.refresh() or self._view.controller is None:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
             result = await self._send(self._view.controller, request)
-            # Metadata may name a controller that has just moved, or died: both are found out by
-            # asking.
+            # Metadata may name an outdated or dead controller: the request itself shows that.
             if result not in (Errors.NOT_CONTROLLER.name, "_TRANSPORT"):
                 done(result)
                 return
@@ -283,7 +284,7 @@ class Administrator:
     async def _to_broker(
         self, to: LiveBroker, request: Request, done: Callable[[str], object]
     ) -> None:
-        """Send to one broker; again until API_TIMEOUT_MS has passed while it cannot be reached."""
+        """Send to one broker; while it cannot be reached repeat until API_TIMEOUT_MS has passed."""
         until_us = self._kernel.now + API_TIMEOUT_MS * 1000
         while (result := await self._send(to, request)) == "_TRANSPORT":
             if self._kernel.now >= until_us:
@@ -292,7 +293,7 @@ class Administrator:
         done(result)
 
     async def _send(self, to: LiveBroker, request: Request) -> str:
-        """The name of the response's error; librdkafka's `_TRANSPORT` where none came."""
+        """The name of the response's error; librdkafka's `_TRANSPORT` if there is no response."""
         try:
             response = await self._view.request("admin", to, request, CONNECT_TIMEOUT_MS * 4)
         except Disconnected:

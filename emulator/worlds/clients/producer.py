@@ -1,11 +1,11 @@
-"""Producers that behave like librdkafka: queues, requests in flight, retries, time-outs.
+"""Producers that behave like librdkafka: queues, requests in flight, retries, timeouts.
 
-As in librdkafka one thread serves one broker. It connects, and asks for the broker's versions: a
-paused process accepts connections and answers nothing. Then it sends the queues of the partitions
-that the broker leads, and checks once a second for requests that have timed out. A single one
-closes the connection, and all requests in flight on it are retried, perhaps with another leader.
-Owns no rule of Kafka's brokers. Sources: the recordings' README; librdkafka 2.3 and later
-(CONFIGURATION.md; rdkafka_broker.c; rdkafka_partition.c rd_kafka_retry_msgq).
+As in librdkafka one thread serves one broker. It connects and queries the broker's versions: a
+paused process accepts connections but does not respond. Then it sends the queues of the partitions
+that the broker leads, and checks once a second for timed-out requests. A single timeout closes the
+connection, and all requests in flight on it are retried, perhaps with another leader. Owns no rule
+of Kafka's brokers. Sources: the recordings' README; librdkafka 2.3 and later (CONFIGURATION.md;
+rdkafka_broker.c; rdkafka_partition.c rd_kafka_retry_msgq).
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def record_batch_size(records: int, record_bytes: int) -> int:
 
 @dataclass(slots=True, eq=False)
 class PendingBatch:
-    """Records of one partition that the application handed over together."""
+    """Records of one partition from one hand-over of the application."""
 
     number: int
     partition: TopicPartition
@@ -117,7 +117,7 @@ class ProducerSettings:
 
 
 class Producer:
-    """One producer of one topic: every partition's records in order of their hand-over."""
+    """One producer of one topic; each partition's records are in the order of their hand-over."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class Producer:
         start_us: int = 0,
         draw: Draw = lambda purpose, _: FIXED[purpose],
     ) -> None:
-        """`start_us` is how long the client takes to start."""
+        """`start_us`: how long the client takes to start."""
         self._start_us, self.draw = start_us, draw
         self.name, self.partitions, self.settings = name, partitions, settings
         self._kernel, self.process = bootstrap.kernel, process
@@ -154,7 +154,7 @@ class Producer:
     async def _drive(self, per_second: float, batch: int, jitter_us: Callable[[], int]) -> None:
         start, k = self._kernel.now, 0
         while not self._stopped:
-            # Counted from the start: a round that was late does not put the next one off.
+            # Counted from the start: a late round does not delay the next one.
             self._round = _Round(start + int(k * 1_000_000 / per_second), jitter_us)
             await self._kernel.sleep_until(self._round.due_us)
             await self._kernel.sleep_until(self._round.at_us)
@@ -164,9 +164,9 @@ class Producer:
             k += 1
 
     def hand_over(self, records: int) -> None:
-        """Give the client so many records for each partition, now."""
+        """Hand over this many records for each partition, now."""
         now = self._kernel.now
-        # From the hand-over on: retries do not give a message more time.
+        # Counted from the hand-over: retries do not extend a message's timeout.
         times_out_us = now + self.settings["message.timeout.ms"] * 1000
         for partition in self.partitions:
             self._handed_over += 1
@@ -176,14 +176,14 @@ class Producer:
         self._wake()
 
     def stop(self) -> None:
-        """Hand over no more records. Those in the queues are still delivered."""
+        """Hand over no more records; queued ones are still delivered."""
         self._stopped = True
 
     # -- the client's main thread ------------------------------------------------------------------
 
     async def _refresh_for_ever(self) -> None:
-        """Query metadata every topic.metadata.refresh.interval.ms, counted from when the client was
-        created, not from when it has started (rd_kafka_thread_main)."""
+        """Query metadata every topic.metadata.refresh.interval.ms, counted from the client's
+        creation, not from its start (rd_kafka_thread_main)."""
         made_us, period_us = self._kernel.now, self.settings[REFRESH] * 1000
         await self._kernel.sleep(self._start_us)
         while True:
@@ -195,9 +195,10 @@ class Producer:
             await self._kernel.sleep(pause_us)
 
     def _query_idle_broker(self) -> bool:
-        """Query metadata on an open connection, behind the requests in flight there: that of the
-        broker with the most recent request, in whole seconds; any of several equals
-        (rd_kafka_broker_weighted). False: no connection is open."""
+        """Query metadata on an open connection, behind its requests in flight: that of the broker
+        with the most recent request, in whole seconds; any of several equals
+        (rd_kafka_broker_weighted). False if no connection is open.
+        """
         now = self._kernel.now
         idle = [((now - t.sent_us) // 1_000_000, t) for t in self._threads.values() if t.is_up]
         if not idle:
@@ -209,7 +210,7 @@ class Producer:
         return True
 
     async def _query_any_broker(self) -> bool:
-        """Query metadata on a connection of its own."""
+        """Query metadata on a new connection."""
         answered = await self.view.refresh(self._topics)
         if answered:
             self._wake()
@@ -227,8 +228,8 @@ class Producer:
 
     @labelled("query_leaders")
     def _query_leaders(self) -> None:
-        """rd_kafka_metadata_leader_query_tmr_cb: at once, and again after a back-off until the
-        metadata is current, with a leader for every partition."""
+        """rd_kafka_metadata_leader_query_tmr_cb: query at once, and again after a back-off until
+        every partition has a current leader."""
         if self.view.is_current:
             self._queries = 0
             return
@@ -277,7 +278,7 @@ class Producer:
         return any(self._ready(self._queues[p]) for p in self._waiting_for(broker))
 
     def take_ready(self, broker: int) -> dict[TopicPartition, list[PendingBatch]]:
-        """Take the batches that go to this broker now out of their queues."""
+        """Remove and return the batches that can be sent to this broker now."""
         ready = {}
         for partition in self._waiting_for(broker):
             queue = self._queues[partition]
@@ -288,7 +289,8 @@ class Producer:
         return ready
 
     def _ready(self, queue: list[PendingBatch]) -> int:
-        """How many batches go now. Order is kept: one that backs off holds up all behind it."""
+        """The number of batches to send now. Order is kept: a batch in back-off delays those behind
+        it."""
         now = self._kernel.now
         for count, batch in enumerate(queue):
             if batch.not_before_us > now:
@@ -315,8 +317,8 @@ class Producer:
         if produced.error is Errors.NONE:
             self.report(batches, "ok", produced.base_offset)
         elif produced.error in RETRIABLE:
-            # The broker has said that it does not lead: the batch was not appended, and is sent
-            # again without being counted, once a leader is known.
+            # The broker responded that it is not the leader: the batch was not appended. It is sent
+            # again without counting as a retry, once a leader is known.
             moved = produced.error in LEADER_MOVED
             if moved:
                 self.view.forget(produced.partition)
@@ -326,22 +328,22 @@ class Producer:
             self.report(batches, produced.error.name, -1)
 
     def retry(self, batches: list[PendingBatch], error: str, counted: int = 1) -> None:
-        """Put batches back into their queues, in order, while `retries` allows. A refusal by a
-        broker that does not lead is not `counted`: it cannot have appended anything."""
+        """Put batches back into their queues, in order, while `retries` allows. A rejection by a
+        broker that is not the leader is not `counted`: nothing was appended."""
         retries = self.settings["retries"]
         self.report([b for b in batches if b.retries + counted > retries], error, -1)
-        # One draw for all that go back together.
+        # One draw for all batches that are put back together.
         jitter = self.draw("retry_jitter", self.name)
         for batch in [b for b in batches if b.retries + counted <= retries]:
             batch.retries += counted
             batch.not_before_us = self._kernel.now + self._backoff_us(batch.retries, jitter)
-            # By its number: it goes back before all that was handed over after it.
+            # By number: before everything that was handed over later.
             insort(self._queues[batch.partition], batch, key=attrgetter("number"))
             self._waiting += 1
             self._lane.call_at(batch.not_before_us, self._wake)
 
     def _backoff_us(self, retries: int, jitter: int) -> int:
-        """librdkafka 2.3 rd_kafka_retry_msgq: twice as long with each retry, up to a limit."""
+        """librdkafka 2.3 rd_kafka_retry_msgq: doubled with each retry, up to a limit."""
         longest_us = self.settings["retry.backoff.max.ms"] * 1000
         backoff_ms = self.settings["retry.backoff.ms"] << min(max(retries - 1, 0), 20)
         return min(backoff_ms * jitter, longest_us)
@@ -363,13 +365,13 @@ class Producer:
                 batch.handed_over_us,
                 reported_us,
             )
-            # One request has one base offset: each batch's own follows from those before it.
+            # A request has one base offset: each batch's own follows from the batches before it.
             if base_offset >= 0:
                 base_offset += batch.records
 
 
 class _Round:
-    """A driver's next round. Its delay is drawn only when it is needed."""
+    """A driver's next round. Its delay is drawn only when needed."""
 
     def __init__(self, due_us: int, jitter_us: Callable[[], int]) -> None:
         self.due_us, self._jitter_us = due_us, jitter_us
@@ -390,7 +392,7 @@ class _Round:
 
 @dataclass(slots=True, eq=False)
 class _InFlightRequest:
-    """One Produce request, always of one partition; or, with no batches, one for metadata."""
+    """One Produce request, always for one partition; without batches it is a metadata query."""
 
     batches: list[PendingBatch]
     times_out_us: int
@@ -437,7 +439,7 @@ class _BrokerThread:
             self._producer.take_metadata(answer)
 
     def wake(self) -> None:
-        """While not connected, expire old batches at each wake-up too, not only once a second
+        """While not connected, old batches also expire at each wake-up, not only once a second
         (rd_kafka_broker_producer_serve: at each of its calls)."""
         if not self.is_up:
             self._producer.expire(self._broker.broker)
@@ -453,7 +455,7 @@ class _BrokerThread:
                     self._send(connection)
 
     async def _connected(self) -> ClientConnection | None:
-        """The open connection, or a new one; None: it failed, and this thread wakes later."""
+        """The open connection, or a new one; None if it failed: this thread then wakes up later."""
         if self.is_up:
             return self._connection
         await self._kernel.sleep_until(self._reconnect_us)
@@ -479,10 +481,11 @@ class _BrokerThread:
         self._backoff_ms = min(2 * self._backoff_ms, longest_ms)
 
     def _send(self, connection: ClientConnection) -> None:
-        """Send one Produce request per partition (rd_kafka_msgset_create_ProduceRequest). The
-        partition that is first changes at each wake-up (rd_kafka_broker_produce_toppars). It
-        matters: a broker reads a connection's next request only when it has answered the last, so
-        with acks=all one partition that waits for its replicas holds up the others."""
+        """Send one Produce request per partition (rd_kafka_msgset_create_ProduceRequest). The first
+        partition changes at each wake-up (rd_kafka_broker_produce_toppars). This matters because a
+        broker reads a connection's next request only after its response to the last one: with
+        acks=all, one partition that waits for its replicas delays the others.
+        """
         ready = list(self._producer.take_ready(self._broker.broker).items())
         if not ready:
             return
@@ -497,7 +500,7 @@ class _BrokerThread:
                 partition, records, record_batch_size(records, settings.record_bytes)
             )
             times_out_us = batches[0].times_out_us
-            # Its time is over already, and it has left the queue: it gets a last chance.
+            # Already timed out and removed from the queue: it gets a last chance.
             if times_out_us <= self.sent_us:
                 times_out_us = self.sent_us + LAST_CHANCE_US
             request = _InFlightRequest(batches, min(times_out_us, latest_us))
@@ -527,12 +530,12 @@ class _BrokerThread:
 
     @labelled("look_at_requests")
     def _look_at_requests(self) -> None:
-        """rd_kafka_broker_timeout_scan: with socket.max.fails 1 a single time-out closes the
+        """rd_kafka_broker_timeout_scan: with socket.max.fails 1 a single timeout closes the
         connection."""
         self._lane.call_later(SCAN_US, self._look_at_requests)
         late = any(request.times_out_us <= self._kernel.now for request in self._in_flight)
         if late and self._connection is not None:
-            # Closing answers all that is in flight, with this reason, before it returns.
+            # Closing completes all requests in flight, with this reason, before it returns.
             self._failed_with = TIMED_OUT
             self._connection.close()
             self._failed_with = TRANSPORT

@@ -1,11 +1,11 @@
-"""Sockets of one process, on one thread: frames in, frames out, connections made and lost.
+"""Sockets of one process, on one thread: frames in, frames out, opening and closing of connections.
 
-Call-backs are made on this thread; a socket's owner moves them to its own. The broker's end of a
-connection delivers one frame and reads the next only after `read_on`, with nothing left to send, as
+Callbacks run on this thread; a socket's owner moves them to its own. The broker's end of a
+connection delivers one frame and reads the next only after `read_on` with nothing left to send, as
 Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
 is too long or malformed ends the connection. Each turn reads at most 64 KB of one connection. Owns
-the limits of all connections together: their number, bytes and descriptors.
-Sources: SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames, no message.
+the limits of all connections together: their number, bytes and descriptors. Sources:
+SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames but no messages.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class ConnectionLimits(msgspec.Struct, frozen=True):
 
 
 class FramedSocket:
-    """One connection. `on_frame` gets payloads, `on_end` once why it is over."""
+    """One connection. `on_frame` gets payloads; `on_end` gets the reason of its end, once."""
 
     def __init__(self, sockets: Sockets, end: socket.socket, *, one_at_a_time: bool) -> None:
         self._sockets, self._socket, self._one_at_a_time = sockets, end, one_at_a_time
@@ -71,7 +71,7 @@ class FramedSocket:
         self.peer = f"{host}:{port}"
 
     def start(self) -> None:
-        """Any thread: from now on frames are delivered."""
+        """Any thread: start to deliver frames."""
         self._sockets.do(self._look)
 
     def write(self, data: bytes) -> None:
@@ -79,22 +79,22 @@ class FramedSocket:
         self._sockets.do(lambda: self._write(data))
 
     def read_on(self) -> None:
-        """Any thread: the frame that was delivered last is answered."""
+        """Any thread: the last frame has its response."""
         self._sockets.do(self._read_on)
 
     def close(self) -> None:
-        """Any thread: what is still to be written is written if it can be at once."""
+        """Any thread: close; unsent bytes are sent if that is possible at once."""
         self._sockets.do(lambda: self.end("closed here"))
 
     @property
     def unsent(self) -> int:
-        """Bytes that the other end has not taken yet."""
+        """Bytes that the other end has not received yet."""
         return len(self._out)
 
     # -- on the sockets' thread --------------------------------------------------------------------
 
     def _busy(self) -> bool:
-        """An answer is to come, or is on its way: nothing is read before it is sent
+        """A response is pending or being sent: nothing is read before it is sent
         (SocketServer.scala@2.6.3 processCompletedSends)."""
         return self._muted or (self._one_at_a_time and bool(self._out))
 
@@ -103,7 +103,7 @@ class FramedSocket:
         return read | (selectors.EVENT_WRITE if self._out else 0)
 
     def move(self, ready: int) -> None:
-        """The socket can be read or written."""
+        """The socket is readable or writable."""
         try:
             if ready & selectors.EVENT_WRITE:
                 self._flush()
@@ -161,7 +161,7 @@ class FramedSocket:
         self.deliver()
 
     def deliver(self) -> None:
-        """There is an answer, or memory again."""
+        """A response was written, or memory is free again: deliver waiting frames."""
         self._waits_for_memory = False
         try:
             self._deliver()
@@ -170,7 +170,7 @@ class FramedSocket:
         self._look()
 
     def _deliver(self) -> None:
-        """Whole frames, one or all."""
+        """Deliver complete frames: one, or all."""
         while not (self._over or self._busy() or self._waits_for_memory):
             if len(self._in) < _HEAD:
                 return
@@ -183,7 +183,7 @@ class FramedSocket:
                 self._reserved = length
             if len(self._in) < _HEAD + length:
                 return
-            # Through a view: a slice of a bytearray would copy the frame twice.
+            # Through a memoryview: slices of a bytearray would copy the frame twice.
             payload = bytes(memoryview(self._in)[_HEAD : _HEAD + length])
             del self._in[: _HEAD + length]
             self._muted = self._one_at_a_time
@@ -194,7 +194,7 @@ class FramedSocket:
         self._sockets.release(reserved)
 
     def end(self, why: str) -> None:
-        """It is over."""
+        """End the connection."""
         if self._over:
             return
         with suppress(OSError):
@@ -208,7 +208,7 @@ class FramedSocket:
 
 
 class Sockets:
-    """The thread, and what it watches. `log` receives what keeps connections out."""
+    """The thread and its sockets. `log` receives the reasons why connections are rejected."""
 
     def __init__(
         self,
@@ -238,17 +238,17 @@ class Sockets:
         self._thread.start()
 
     def do(self, order: Callable[[], None]) -> None:
-        """Any thread: have it done on the sockets' thread, in order."""
+        """Any thread: run this on the sockets' thread, in order."""
         self._orders.append(order)
         with suppress(BlockingIOError, OSError):
-            # A full pipe holds wake-ups enough.
+            # A full pipe has enough wake-ups.
             self._wakes.send(b"\0")
 
     def listen(
         self, host: str, port: int, accepted: Callable[[FramedSocket], None]
     ) -> socket.socket:
-        """Accept from now on; OSError when somebody else does."""
-        # Java's default, which Kafka's acceptor has up to 3.1 (KIP-764 made it a setting).
+        """Accept connections from now on; raises OSError if the port is in use."""
+        # Java's default backlog, which Kafka's acceptor uses up to 3.1 (KIP-764 made it a setting).
         server = socket.create_server((host, port), backlog=50)
         server.setblocking(False)
 
@@ -259,7 +259,7 @@ class Sockets:
         return server
 
     def stop_listening(self, server: socket.socket) -> None:
-        """Nobody is accepted any more."""
+        """Accept no more connections."""
 
         def stop() -> None:
             self._paused.pop(server, None)
@@ -271,7 +271,7 @@ class Sockets:
     def connect(
         self, host: str, port: int, timeout_s: float, done: Callable[[FramedSocket | OSError], None]
     ) -> None:
-        """On a thread of its own: names are looked up there, which may take its time."""
+        """Connect on a separate thread: name resolution may block."""
 
         def run() -> None:
             try:
@@ -285,14 +285,14 @@ class Sockets:
 
     def _line(self, end: socket.socket, *, one_at_a_time: bool) -> FramedSocket:
         end.setblocking(False)
-        # As SocketServer does: Nagle's algorithm would hold a response's last segment back until
-        # the client has acknowledged the others.
+        # Like SocketServer: Nagle's algorithm would delay a response's last segment until the
+        # client has acknowledged the others.
         end.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         end.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)  # whose peer is gone ends
         return FramedSocket(self, end, one_at_a_time=one_at_a_time)
 
     def close(self) -> None:
-        """The thread ends; what was ordered before is done."""
+        """End the thread after everything that was ordered before."""
 
         def end() -> None:
             self._running = False
@@ -343,7 +343,7 @@ class Sockets:
                 self._end_slow_readers()
 
     def _end_slow_readers(self) -> None:
-        """A response is dropped, with its connection, when the client has read none of it for
+        """Close connections whose client has read nothing of a response for
         connections.max.idle.ms: Kafka would close an idle connection by then."""
         idle_since_s = time.monotonic() - self.limits.connections_max_idle_ms / 1000
         for line in [line for line in self.unsent if line.sent_at_s < idle_since_s]:
@@ -354,8 +354,8 @@ class Sockets:
     # -- memory for requests -----------------------------------------------------------------------
 
     def reserve(self, line: FramedSocket, size: int) -> bool:
-        """Whether a request may be read now. While any memory is left it may, whatever its size
-        (SimpleMemoryPool.java@2.6.3 tryAllocate, not strict)."""
+        """Whether a request may be read now. It may while any memory is left, regardless of its
+        size (SimpleMemoryPool.java@2.6.3 tryAllocate, not strict)."""
         if self.limits.queued_max_request_bytes <= 0:
             return True
         if self._free_bytes <= 0:
@@ -415,8 +415,8 @@ class Sockets:
         accepted(line)
 
     def _check_descriptors(self, server: socket.socket) -> None:
-        """Raise EMFILE while only the reserved descriptors are left: the log, ZooKeeper and other
-        brokers need them. The number of the lowest free one says how many are in use."""
+        """Raise EMFILE when only the reserved descriptors are left: the log, ZooKeeper and other
+        brokers need them. The lowest free descriptor tells how many are in use."""
         limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         if limit == resource.RLIM_INFINITY:
             return
@@ -426,8 +426,8 @@ class Sockets:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     def _pause(self, server: socket.socket, accept: Callable[[int], None], why: str) -> None:
-        """Clients wait in the backlog until a connection ends or descriptors are free. The socket
-        is not watched meanwhile: ready and not accepted, it would keep this thread busy."""
+        """Leave clients in the backlog until a connection ends or descriptors are free. The socket
+        is not watched meanwhile: if ready but not accepted, it would keep this thread busy."""
         self.forget(server)
         self._paused[server] = accept
         if why != self._pause_reason:
@@ -440,7 +440,7 @@ class Sockets:
             self.watch(server, accept, selectors.EVENT_READ)
 
     def ended(self, line: FramedSocket, *, accepted: bool) -> None:
-        """A connection is over, and its descriptor is free."""
+        """A connection has ended, and its descriptor is free."""
         self.unsent.pop(line, None)
         if accepted:
             self._connections[line.host] -= 1

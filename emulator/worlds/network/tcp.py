@@ -1,9 +1,8 @@
 """The network between brokers as processes: Kafka's protocol over TCP, on the kernel.
 
-Implements `kafka.protocol.transport.Network`; what goes over it is what goes over the network in
-memory. Owns connections at both ends, and which version is sent; bytes are `protocol.wire`'s, the
-sockets' thread is `sockets`'. What a stranger sends that is no message of Kafka's closes his
-connection, with a reason, and nothing else.
+Implements `kafka.protocol.transport.Network` like the network in memory. Owns connections at both
+ends, and the choice of request versions; `worlds.wire` has the bytes, `sockets` the sockets'
+thread. A message that is not Kafka's closes its connection, with a reason, and has no other effect.
 """
 
 from __future__ import annotations
@@ -52,8 +51,8 @@ class TcpNetwork:
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
         limits: ConnectionLimits | None = None,
     ) -> None:
-        """`log` receives why connections of strangers were closed. `routes` are proxies, by the
-        advertised address that they stand for."""
+        """`log` receives the reasons why connections were closed. `routes` are proxies, by the
+        advertised address that they represent."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = supported_versions(profile)
@@ -74,10 +73,10 @@ class TcpNetwork:
     # -- the broker's end --------------------------------------------------------------------------
 
     def listen(self, host: str, port: int, name: int, listener: Listener) -> None:
-        """Accept at `host:port`, for what brokers call port `name`. OSError."""
+        """Accept at `host:port`, which brokers know as port `name`. Raises OSError."""
 
         def accepted(line: FramedSocket) -> None:
-            # We are on the sockets' thread, which may not touch the kernel: all that it brings goes
+            # This runs on the sockets' thread, which must not access the kernel: everything goes
             # through the clock's inbox.
             self.clock.put(lambda: self._take(line, listener))
 
@@ -91,8 +90,10 @@ class TcpNetwork:
         line.start()
 
     def _take_frame(self, connection: Accepted, payload: bytes) -> None:
-        """The sockets' thread. Who asks for something new waits for its schema; others do not: a
-        stranger could ask for each version of each API, one after the other."""
+        """Runs on the sockets' thread. A request with a new API or version waits until its schema
+        is loaded, and others do not: a client could otherwise block them with one version after the
+        other.
+        """
 
         def deliver() -> None:
             self.clock.put(lambda: connection.arrived(payload))
@@ -113,12 +114,12 @@ class TcpNetwork:
             connection.close()
 
     def refused(self, peer: str, why: str) -> None:
-        """What came from there is no request of Kafka's: its connection is closed."""
+        """The input is not a Kafka request: its connection is closed."""
         self.log(f"connection from {peer} closed: {why}")
         self.on_invalid_request()
 
     def ended(self, connection: Accepted | TcpConnection) -> None:
-        """It is over."""
+        """A connection has ended."""
         if isinstance(connection, Accepted):
             self._accepted.pop(connection, None)
         else:
@@ -150,20 +151,20 @@ class TcpNetwork:
         return connection
 
     def process_died(self, _: Process) -> None:
-        """Nothing of it is left open."""
+        """Close everything that the process has open."""
         for accepted in list(self._accepted):
             accepted.close()
         for opened in list(self._opened):
             opened.close()
 
     def close(self) -> None:
-        """The sockets' thread ends, and with it all that is open."""
+        """End the sockets' thread and close everything."""
         self._sockets.close()
         self._schemas.shutdown()
 
 
 class Accepted:
-    """The broker's end of one connection: requests one after the other."""
+    """The broker's end of one connection: one request after the other."""
 
     def __init__(self, network: TcpNetwork, line: FramedSocket, listener: Listener) -> None:
         self._network, self._line, self._listener = network, line, listener
@@ -175,11 +176,11 @@ class Accepted:
         self.host = f"/{line.peer.rpartition(':')[0]}"
 
     def arrived(self, payload: bytes) -> None:
-        """A frame is there; what it leads to has its sender's cause."""
+        """A frame has arrived; its effects have the sender's cause."""
         network = self._network
         try:
             self._read = read = arrived(payload, network.knows)
-        # The client tries once more, on this connection, with a version that we have (KIP-511).
+        # The client tries again, on this connection, with a supported version (KIP-511).
         except UnknownApiVersionsVersion as too_new:
             self._line.write(too_new.answer)
             self._line.read_on()
@@ -194,8 +195,8 @@ class Accepted:
             if refusal:
                 self._refuse(refusal)
                 return
-            # It may be decided later, once ZooKeeper was asked: the cause is the request all the
-            # same.
+            # The decision may come later, after a look-up in ZooKeeper: the cause is still the
+            # request.
             cause, network.kernel.cause = network.kernel.cause, cause_of(note)
             self._lane.post(self._serve)
             network.kernel.cause = cause
@@ -213,7 +214,7 @@ class Accepted:
         self.close()
 
     def _serve(self) -> None:
-        """Give it to the broker, in as many parts as our requests need."""
+        """Pass it to the broker, in as many parts as our requests need."""
         assert self._read is not None
         requests = self._read.sent.requests
         self._answers = [None] * len(requests)
@@ -230,7 +231,7 @@ class Accepted:
             self._write()
 
     def _write(self) -> None:
-        """The whole answer, and on to the next request."""
+        """Write the complete response, then read the next request."""
         read, network = self._read, self._network
         assert read is not None
         try:
@@ -261,14 +262,14 @@ class Accepted:
         self._network.ended(self)
 
     def ended(self, why: str) -> None:
-        """The other end is gone, or sent what is no frame."""
+        """The other end closed the connection or sent a malformed frame."""
         if self._line.malformed:
             self._network.refused(self._line.peer, why)
         self._network.ended(self)
 
 
 class Part:
-    """One of our requests of a Kafka request (kafka.protocol.transport.ServerConnection)."""
+    """One of our requests for a Kafka request (kafka.protocol.transport.ServerConnection)."""
 
     def __init__(self, whole: Accepted, number: int) -> None:
         self._whole, self._number = whole, number
@@ -300,7 +301,7 @@ class TcpConnection:
         return send(self, self._network.kernel, self._lane, request, timeout_ms)
 
     def submit(self, request: Request, on_answer: Callable[[Any], None]) -> None:
-        """Write a request without waiting; `on_answer` gets the answer, or `broken`."""
+        """Write a request without waiting; `on_answer` gets the response, or `broken`."""
         if not self.open:
             on_answer(BROKEN)
             return
@@ -311,8 +312,8 @@ class TcpConnection:
         frame = request_frame(request, version, number, self.client)
         network.before_sending()
         self._line.write(frame)
-        # No response will come: answers are matched by their order, and this one would take the
-        # next.
+        # There is no response to it: responses are matched by order, and this request would take
+        # the next one.
         if isinstance(request, ProduceRequest) and request.acks == 0:
             self._lane.post(lambda: on_answer(None))
         else:
@@ -329,7 +330,7 @@ class TcpConnection:
                 raise Malformed(f"the answer to {correlation_id}, not to {number}")
         except Malformed as error:
             network.log(f"connection to {self._line.peer} closed: {error}")
-            # Back in its place: closing answers it, and all behind it, as broken.
+            # Put back in its place: closing completes it, and all behind it, as broken.
             self._waiting.appendleft((number, version, request, on_answer))
             self.close()
             return
@@ -339,7 +340,8 @@ class TcpConnection:
         network.kernel.cause = -1
 
     def close(self) -> None:
-        """The client closes: what is in flight gets no answer; the broker may still serve it."""
+        """The client closes: requests in flight get no response; the broker may still serve
+        them."""
         if self.open:
             self._line.close()
             self._over()

@@ -1,1 +1,1 @@
-"""Each broker in a process or a container of its own."""
+"""Each broker in its own process or container."""

@@ -1,9 +1,9 @@
 """One broker as an operating-system process: the kernel, a real ZooKeeper, Kafka's protocol.
 
 The third arrangement of the same objects: `kafka.node.Broker` on the live kernel, with sockets
-in the place of the network in memory, and files in the place of the disk where a folder is given.
-Ends with the broker: orderly on SIGTERM or SIGINT (controlled shutdown); on SIGKILL it is gone.
-Owns what a process has of its own: signals, log lines, its part of a trace. Knows no other broker.
+instead of the network in memory, and files instead of the disk if a folder is given. Ends with the
+broker: orderly on SIGTERM or SIGINT (controlled shutdown), at once on SIGKILL. Owns the process's
+signals, log lines and its part of a trace. Knows no other broker.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OLDEST = (1, 0)
 
 
 def check_profile(profile: Profile) -> None:
-    """UserError for a Kafka whose protocol is not spoken here."""
+    """UserError for a Kafka version whose protocol is not supported here."""
     if tuple(int(part) for part in profile.release.split(".")[:2]) < OLDEST:
         raise UserError(
             f"--profile {profile.name}: brokers as processes speak the protocol of 1.0 and later"
@@ -67,8 +67,9 @@ def check_profile(profile: Profile) -> None:
 
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a broker's process. It binds `listen` and registers `advertised`. `through`
-    are proxies, by the advertised address that they stand for. `began_ns` is time zero, on the
-    machine's monotonic clock."""
+    are proxies, by the advertised address that they represent. `began_ns` is time zero, on the
+    machine's monotonic clock.
+    """
 
     broker: int
     zookeeper: str
@@ -105,7 +106,7 @@ class StandaloneBroker:
             self.kernel, self.clock, options.profile, self._links, self.log, options.through, limits
         )
         self.network.before_sending = self._flush
-        # And what nobody is sent is written as soon as there is time for it.
+        # Events without a recipient are written when there is time.
         self.clock.on_idle = lambda _: self._flush()
         address = parse_address(options.zookeeper)
         self._service = KazooService(address, ClientTimes(), self.kernel.soon)
@@ -127,7 +128,7 @@ class StandaloneBroker:
             host=host,
             port=port,
             wall_ms=lambda: int(time.time() * 1000),
-            # Assignments of topics that a user creates by hand: such a run is never repeated.
+            # For assignments of topics that a user creates by hand: such a run is never repeated.
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
             # CoreUtils.scala@2.6.3 generateUuidAsBase64.
             new_cluster_id=urlsafe_b64encode(uuid4().bytes).decode().rstrip("="),
@@ -153,7 +154,7 @@ class StandaloneBroker:
             raise UserError(f"{option} {where[0]}:{where[1]}: {error.strerror}") from None
 
     def _zk_client(self) -> KafkaZkClient | None:
-        """Of the session that the broker has now."""
+        """The client of the broker's current session."""
         client, profile = self.node.zk, self.options.profile
         if client is None:
             return None
@@ -161,14 +162,14 @@ class StandaloneBroker:
 
     @property
     def _active_controller(self) -> int:
-        """As its own KafkaController knows it."""
+        """The controller as this broker's KafkaController knows it."""
         controller = self.node.controller
         return NO_CONTROLLER if controller is None else controller.active_controller_id
 
     # -- life --------------------------------------------------------------------------------------
 
     def run(self) -> bool:
-        """From boot to end; whether it ended in an orderly way. ServerError when there is no
+        """Run from start to end; returns whether the end was orderly. ServerError if there is no
         ZooKeeper."""
         address = parse_address(self.options.zookeeper)
         with _Signals(lambda: self.clock.put(self._terminate)):
@@ -182,7 +183,8 @@ class StandaloneBroker:
                 while self.node.context.process.state != "dead":
                     self.kernel.run(self.kernel.now + SLICE_US)
             except Exception as error:
-                # A reader of the trace is to see that the broker has ended; only it knows why.
+                # Readers of the trace must see that the broker has ended; only the broker knows
+                # why.
                 if self.node.process_state != "dead":
                     self.node.halt(f"{type(error).__name__}: {error}")
                 raise
@@ -193,7 +195,7 @@ class StandaloneBroker:
         return self.node.exited
 
     def _addresses(self) -> str:
-        """Which of this process's ports is what."""
+        """The process's ports and their purposes."""
         options = self.options
         text = f"listens at {options.listen[0]}:{options.listen[1]}"
         if options.advertised != options.listen:
@@ -203,7 +205,7 @@ class StandaloneBroker:
         return f"{text}; ZooKeeper at {options.zookeeper}"
 
     def _terminate(self) -> None:
-        """A signal: stop in an orderly way; the second one ends the process at once."""
+        """A signal: stop in an orderly way; a second one ends the process at once."""
         if self.node.shutting_down:
             self.node.halt("second signal, the shutdown was not complete")
             return
@@ -224,8 +226,8 @@ class StandaloneBroker:
 
     def _close(self) -> None:
         self.network.close()
-        # A halt ends the process at once: it waits for no answer of ZooKeeper or a reader of the
-        # page, and their threads end with it.
+        # A halt ends the process at once: it does not wait for responses of ZooKeeper or clients of
+        # the page, and their threads end with it.
         if self.node.exited:
             if self._page is not None:
                 self._page.close()
@@ -238,21 +240,21 @@ class StandaloneBroker:
         self.kernel.close()
 
     def _flush(self) -> None:
-        """What others are sent must be in the trace, whatever happens next: a SIGKILL after the
-        message left would leave an effect there without its cause."""
+        """Messages to others must be in the trace before they are sent: otherwise a SIGKILL after
+        the message would leave an effect without its cause."""
         self._trace.flush()
         self._links.flush()
 
     # -- what it says ------------------------------------------------------------------------------
 
     def log(self, text: str) -> None:
-        """One line on standard error, with the time; some text comes from clients."""
+        """Print one line on standard error, with the time; some text comes from clients."""
         shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[:SHOWN])
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
         print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
 
     def _print_event(self, event: events.AnyEvent) -> None:
-        """Print the few events that a user who watches the process wants to see."""
+        """Print the few events that a user of the process wants to see."""
         match event:
             case events.BrokerRegistered(broker_epoch=epoch):
                 self.log(f"registered, broker epoch {epoch}")
@@ -275,7 +277,7 @@ class StandaloneBroker:
                 if what == "startup":
                     self.failure = f"broker {event.broker} cannot start: {error}"
                     if "NODE_EXISTS for /brokers/ids/" in error:
-                        # More than Kafka says: people ask what this means.
+                        # More than Kafka prints: users ask what this means.
                         self.failure += (
                             ": another broker has this id, or the session of its last process has"
                             " not ended yet"
@@ -285,7 +287,7 @@ class StandaloneBroker:
 
 
 class _Signals:
-    """SIGTERM and SIGINT end the broker in an orderly way, as long as this is entered."""
+    """While this context is active, SIGTERM and SIGINT end the broker in an orderly way."""
 
     def __init__(self, terminate: Callable[[], None]) -> None:
         self._terminate = terminate

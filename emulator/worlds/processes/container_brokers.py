@@ -1,9 +1,9 @@
-"""Brokers in containers: started from this project's image, and reached through the Docker SDK.
+"""Brokers in containers: started from this project's image and controlled through the Docker SDK.
 
-Behaves like `local_brokers.LocalBroker`: SIGKILL is the engine's kill, SIGSTOP its pause (the
-freezer of the container's control group). Each request takes the engine tenths of a second, so each
-container has a thread of its own, which carries out its orders one by one. Only a caller that needs
-an order's result waits for it. Knows no cluster and no scenario.
+They behave like `local_brokers.LocalBroker`: SIGKILL is the engine's kill, SIGSTOP its pause (the
+freezer of the container's control group). A request to the engine takes tenths of a second, so each
+container has its own thread, which carries out its orders one by one. Only a caller that needs a
+result waits for it. Knows no cluster and no scenario.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Make = Callable[[list[str]], "Container"]
 
 
 class ContainerBroker(LoggedBroker):
-    """One broker, and whichever container and process it has now."""
+    """One broker with its current container and process."""
 
     def __init__(self, broker: int, make: Make, log: Path) -> None:
-        """What it says goes to `log`."""
+        """Its output goes to `log`."""
         super().__init__(broker, log)
         self._make = make
         self._hands = ThreadPoolExecutor(1, f"container-of-broker-{broker}")
@@ -45,18 +45,20 @@ class ContainerBroker(LoggedBroker):
     # -- life --------------------------------------------------------------------------------------
 
     def launch(self, words: list[str]) -> None:
-        """Its next process: the container that there is when nothing changed, else a new one."""
+        """Start its next process: in the existing container if nothing changed, otherwise in a new
+        one."""
         self._answers.clear()
         self._over.clear()
         self.stopped = False
 
         def launch() -> None:
             self._finish_reading()
-            # A container keeps its words: another version, say, needs another container.
+            # A container keeps its arguments: another version, for example, needs another
+            # container.
             if self._container is None or words != self._words:
                 self._remove()
                 self._words, self._container = words, self._make(words)
-            # Attached before it starts, so that no line of it is missed.
+            # Attached before it starts, so that no line is missed.
             stream = self._container.attach_socket(params={"stdout": 1, "stderr": 1, "stream": 1})
             read = partial(self._read, stream, self._container)
             self._reader = threading.Thread(target=read)
@@ -66,7 +68,7 @@ class ContainerBroker(LoggedBroker):
         self._order(launch)
 
     def _read(self, stream: Any, container: Container) -> None:
-        """Until its process ends."""
+        """Read until the process ends."""
         from docker.utils.socket import frames_iter
 
         own = stream._sock
@@ -78,7 +80,7 @@ class ContainerBroker(LoggedBroker):
                     if STARTED.encode() in chunk:
                         self._answers.set()
         finally:
-            # What the SDK hands out is a file on a socket: only all three together are closed.
+            # The SDK returns a file on a socket: it is closed only if all three are.
             stream._response.close()
             stream.close()
             own.close()
@@ -87,26 +89,26 @@ class ContainerBroker(LoggedBroker):
             self._over.set()
 
     def _order(self, order: Callable[[], None]) -> None:
-        """Have it done when what was ordered before is done."""
+        """Run this after all earlier orders."""
         self._check()
         self._orders.append(self._hands.submit(order))
 
     def _check(self) -> None:
-        """Raise the error of an order that failed, at the next order."""
+        """Raise the error of a failed order, at the next order."""
         for order in [order for order in self._orders if order.done()]:
             self._orders.remove(order)
             order.result()
 
     @property
     def started(self) -> bool:
-        """Whether its sockets answer. BrokerEnded when they never will."""
+        """Whether its sockets respond. BrokerEnded if they never will."""
         if not self._answers.is_set():
             self.check_alive(is_dead=self.is_dead)
         return self._answers.is_set()
 
     @property
     def runs(self) -> bool:
-        """Whether it has a process that was not told to end."""
+        """Whether it has a process that was not stopped."""
         return not self.is_dead and not self.stopped
 
     @property
@@ -118,7 +120,7 @@ class ContainerBroker(LoggedBroker):
         """Negative: the signal that ended it; None while it runs."""
         if not self._over.wait(timeout_s):
             return None
-        # As a shell says it: 128 and the signal's number.
+        # As in a shell: 128 plus the signal's number.
         return 128 - self._status if self._status > 128 else self._status
 
     # -- what is done to it ------------------------------------------------------------------------
@@ -146,7 +148,7 @@ class ContainerBroker(LoggedBroker):
         self._order(lambda: self._signal("SIGTERM"))
 
     def kill(self) -> None:
-        """The engine kills no container that is paused: that one runs for some milliseconds."""
+        """The engine does not kill a paused container: it runs for some milliseconds before."""
         self.stopped = True
         self._order(self._resume)
         self._order(lambda: self._signal("SIGKILL"))
@@ -163,11 +165,11 @@ class ContainerBroker(LoggedBroker):
                 raise
 
     def reach(self, do: Callable[[Container], None]) -> None:
-        """Something else that is done to the container, in its turn, if there is one."""
+        """Another action on the container, in order, if there is one."""
         self._order(lambda: None if self._container is None else do(self._container))
 
     def join(self) -> None:
-        """Whatever it was doing is over, and all that it said is in its log."""
+        """Wait until it has ended and all its output is in its log."""
 
         def end() -> None:
             if self._container is not None:
@@ -194,11 +196,11 @@ class ContainerBroker(LoggedBroker):
             container.remove(force=True)
 
     def forget(self, then: Callable[[], None]) -> None:
-        """The container goes, its volumes stay; and then something else is done."""
+        """Remove the container but keep its volumes; then run `then`."""
         self._order(self._remove)
         self._order(then)
 
     def close(self) -> None:
-        """The container goes, and the thread."""
+        """Remove the container and end the thread."""
         self._hands.submit(self._remove).result()
         self._hands.shutdown()

@@ -1,7 +1,7 @@
-"""A broker host of its own process: `isr broker` on this machine or in a container.
+"""A broker host with a separate process: `isr broker` on this machine or in a container.
 
-What is done to it is done from outside: signals, and proxies on its links. What its process cannot
-say itself (it is paused, runs on, was killed by whomever) goes on the trace here.
+Actions come from outside: signals, and proxies on its links. Events that the process cannot report
+itself (it is paused, runs again, was killed by anyone) are added to the trace here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LOOK_AFTER_KILL_US = 1_000
 
 
 class LinkOfProcesses(Capabilities):
-    """What proxies can do."""
+    """What proxies support."""
 
     subject = "processes of their own"
 
@@ -45,7 +45,7 @@ class LinkOfProcesses(Capabilities):
 
 
 class SeparateProcess(HostCapabilities):
-    """What signals can do, and what a broker is started with."""
+    """What signals and start options support."""
 
     subject = "processes of their own"
     links = LinkOfProcesses()
@@ -59,15 +59,15 @@ class SeparateProcess(HostCapabilities):
 
 
 class LocalProcess(SeparateProcess):
-    """What can be taken from a process of this machine, too."""
+    """Also what can be done to a process of this machine."""
 
     fill_disk = free_disk = Capabilities.supported
     use_up_descriptors = free_descriptors = Capabilities.supported
 
 
 def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> ClusterCapabilities:
-    """Of brokers that are processes, but for the `hosts` that are something else; `ensemble`: in
-    containers, where ZooKeeper's servers can be struck one by one."""
+    """The capabilities of brokers that are processes, except for the `hosts` of another kind;
+    `ensemble`: in containers, where ZooKeeper's servers can be stopped one by one."""
     server = OwnEnsemble() if ensemble else OwnServer()
     kinds: defaultdict[int, HostCapabilities] = defaultdict(
         SeparateProcess if ensemble else LocalProcess
@@ -79,7 +79,7 @@ def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> Cluste
 
 
 class ProcessHost:
-    """One broker, and whichever process it has now."""
+    """One broker with its current process."""
 
     def __init__(
         self,
@@ -89,8 +89,8 @@ class ProcessHost:
         profile: str,
         arguments: Callable[[int, str, str], list[str]],
     ) -> None:
-        """`arguments`: what follows `isr broker` for a broker that runs this version and propagates
-        ISR changes like this."""
+        """`arguments(version, propagation)`: the arguments of `isr broker` for a broker with this
+        version and propagation of ISR changes."""
         self.broker, self._deployment, self._kernel = broker, deployment, kernel
         self._arguments = arguments
         self._profile, self._propagation = profile, ""
@@ -122,7 +122,7 @@ class ProcessHost:
 
     @property
     def state(self) -> ProcessState:
-        """As its events have it."""
+        """The process's state according to its events."""
         if self.process.is_dead:
             return "dead"
         if self._before_pause is not None:
@@ -142,7 +142,7 @@ class ProcessHost:
         self._look()
 
     def _look(self) -> None:
-        """Whether its process has ended: nobody tells us."""
+        """Check whether its process has ended: nothing reports that."""
         kernel, process = self._kernel, self.process
         if self._next_look is not None:
             self._next_look.cancel()
@@ -189,7 +189,8 @@ class ProcessHost:
         if not self.process.is_dead:
             self._sent[signal.SIGKILL], self._before_pause = self._kernel.cause, None
             self.process.kill()
-            # It is dead once it is gone (an engine takes its time): until then it writes events.
+            # It is dead when its process is gone (an engine takes its time): until then it writes
+            # events.
             self._look()
 
     def terminate(self) -> None:
@@ -228,7 +229,7 @@ class ProcessHost:
         raise AssertionError("its client is its own: Capabilities say so")
 
     def _report(self, state: ProcessState) -> None:
-        """What happens next is because of what led here, not of this event."""
+        """The event does not become the cause of what follows."""
         cause = self._kernel.cause
         self._kernel.emit(events.ProcessStateChanged, self.broker, state)
         self._kernel.cause = cause

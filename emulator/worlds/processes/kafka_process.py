@@ -1,7 +1,7 @@
 """Real Kafka as a broker's process beside emulated ones (local_site.BrokerProcess).
 
-What its process is started with are the lines of `server.properties`. Owns signals and what its log
-says of the start; `real_kafka.broker` owns its folder and the JVM.
+Its start arguments are lines of `server.properties`. Owns signals and what its log says about the
+start; `real_kafka.broker` owns its folder and the JVM.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from emulator.worlds.real_kafka.broker import RealBroker
 
 
 class KafkaProcess:
-    """One broker, and whichever JVM it has now."""
+    """One broker with its current JVM."""
 
     def __init__(self, real: RealBroker) -> None:
         self._real = real
         self._has_started = self._was_stopped = False
 
     def launch(self, words: list[str]) -> None:
-        """`words`: settings, `KEY=VALUE`; `advertised.listeners` is where others reach it."""
+        """`words`: settings, `KEY=VALUE`; `advertised.listeners` is the address for others."""
         self.join()
         self._has_started = self._was_stopped = False
         settings = dict(word.split("=", 1) for word in words)
@@ -31,7 +31,7 @@ class KafkaProcess:
 
     @property
     def started(self) -> bool:
-        """Whether it has logged that it serves. BrokerEnded when it never will."""
+        """Whether it has logged that it is up. BrokerEnded if it never will."""
         was_dead = self.is_dead  # before the log is read: what it logged last is in there then
         self._has_started = self._has_started or self._real.has_started()
         if was_dead and not self._has_started:
@@ -64,7 +64,7 @@ class KafkaProcess:
         return self._real.exit_code(timeout_s)
 
     def join(self) -> None:
-        """It has ended."""
+        """Wait until it has ended."""
         if self.is_dead:
             return
         self.resume()
@@ -74,7 +74,7 @@ class KafkaProcess:
             self._real.kill()
 
     def erase(self) -> None:
-        """Its disk is gone."""
+        """Its disk is lost."""
         data = self._real.folder / "data"
         shutil.rmtree(data)
         data.mkdir()

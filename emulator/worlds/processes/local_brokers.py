@@ -1,7 +1,7 @@
-"""Brokers as processes of this machine: started with `isr broker`, and reached with signals.
+"""Brokers as processes of this machine: started with `isr broker` and controlled with signals.
 
-Owns one child each: its command, its log, that it does not outlive us. A broker's next process has
-the same command, so that it finds its files again. Knows no cluster and no scenario.
+Owns one child process each: its command, its log, and that it ends with this process. A broker's
+next process has the same command, so that it finds its files. Knows no cluster and no scenario.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _MAIN = "from emulator.cli import main; main()"
 
 
 class BrokerEnded(Exception):
-    """A broker's process ended before its sockets answered; the message says what it said."""
+    """A broker's process ended before its sockets responded; the message has its last output."""
 
 
 class LoggedBroker:
-    """A broker that says what happens to a file, of all its processes."""
+    """A broker whose output goes to a file, for all its processes."""
 
     def __init__(self, broker: int, log: Path) -> None:
         self.broker, self._log = broker, log
@@ -35,7 +35,7 @@ class LoggedBroker:
         return self._log.read_text() if self._log.exists() else ""
 
     def check_alive(self, *, is_dead: bool) -> None:
-        """Raise BrokerEnded when it is dead: its sockets will never answer."""
+        """Raise BrokerEnded if it is dead: its sockets will never respond."""
         if is_dead:
             lines = [line for line in self.log_text().splitlines() if line.strip()]
             last = lines[-1].strip() if lines else "it said nothing"
@@ -43,10 +43,10 @@ class LoggedBroker:
 
 
 class LocalBroker(LoggedBroker):
-    """One broker, and whichever process it has now."""
+    """One broker with its current process."""
 
     def __init__(self, broker: int, words: list[str], log: Path) -> None:
-        """`words`: what follows `isr broker`; what it says goes to `log`."""
+        """`words`: the arguments of `isr broker`; its output goes to `log`."""
         super().__init__(broker, log)
         self._words = words
         self._child: Child | None = None
@@ -56,17 +56,17 @@ class LocalBroker(LoggedBroker):
         self._has_started = False
 
     def launch(self, words: list[str] | None = None) -> None:
-        """Its next process, with other words than before if there are any."""
+        """Start its next process, with other arguments if there are any."""
         self.join()
         self._words = self._words if words is None else words
         self.stopped = self._has_started = False
-        # The log goes on where the last process left it: its "started" is not this one's.
+        # The log continues after the last process: its "started" does not count for this one.
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
         command = [sys.executable, "-c", _MAIN, "broker", *self._words]
         self._child = Child(command, Path.cwd(), self._log)
 
     def current_log_text(self) -> str:
-        """What its present process has logged; `log_text` has that of earlier ones too."""
+        """The log of its current process; `log_text` includes earlier ones."""
         with self._log.open("rb") as log:
             log.seek(self._said_before)
             return log.read().decode(errors="replace")
@@ -78,7 +78,7 @@ class LocalBroker(LoggedBroker):
 
     @property
     def started(self) -> bool:
-        """Whether its sockets answer. BrokerEnded when they never will."""
+        """Whether its sockets respond. BrokerEnded if they never will."""
         was_dead = self.is_dead  # before the log is read: what it said last is in there then
         if not self._has_started:
             self._has_started = STARTED in self.current_log_text()
@@ -88,7 +88,7 @@ class LocalBroker(LoggedBroker):
 
     @property
     def runs(self) -> bool:
-        """Whether it has a process that was not told to end."""
+        """Whether it has a process that was not stopped."""
         return not self.is_dead and not self.stopped
 
     @property
@@ -96,7 +96,7 @@ class LocalBroker(LoggedBroker):
         return self._child is None or self._child.has_ended
 
     def wait_until_started(self, timeout_s: float) -> bool:
-        """Whether its sockets answer by then. BrokerEnded when they never will."""
+        """Whether its sockets respond by then. BrokerEnded if they never will."""
         assert self._child is not None
         end_s = time.monotonic() + timeout_s
         while not self.started and time.monotonic() < end_s:
@@ -129,12 +129,12 @@ class LocalBroker(LoggedBroker):
         return self._child.wait(timeout_s)
 
     def join(self) -> None:
-        """Whatever it was doing is over, and all that it said is in its log."""
+        """Wait until it has ended and all its output is in its log."""
         if self._child is None:
             return
         self.resume()  # SIGTERM waits for a process that is stopped
         if not self.stopped:  # a second signal would end it at once
             self.terminate()
-        # Of several that shut down at the same time none is given more than another.
+        # If several shut down at the same time, none gets more time than another.
         if self._child.wait(max(0.0, self._killed_at_s - time.monotonic())) is None:
             self._child.kill()

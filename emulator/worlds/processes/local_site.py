@@ -1,7 +1,6 @@
-"""Where brokers run as processes of this machine: ports of loopback, a folder each, a JVM with
-ZooKeeper beside them.
+"""Brokers as processes of this machine: loopback ports, a folder each, and a JVM with ZooKeeper.
 
-What a `ProcessWorld` needs to know of a place (`Deployment`); `container_site` has others.
+`Deployment` is what a `ProcessWorld` needs from a place; `container_site` has other places.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from zk.real.txnlog import Entry, read_log
 
 
 class BrokerProcess(Protocol):
-    """A broker that is a process, wherever it runs."""
+    """A broker in a process of any place."""
 
     @property
     def started(self) -> bool: ...
@@ -48,48 +47,49 @@ class BrokerProcess(Protocol):
     def kill(self) -> None: ...
 
     def exit_code(self, timeout_s: float) -> int | None:
-        """Of its last process (negative: the signal that ended it); None while it runs."""
+        """The exit code of its last process (negative: the signal that ended it); None while it
+        runs."""
         ...
 
     def join(self) -> None: ...
 
 
 class Deployment(Protocol):
-    """A place for brokers. Addresses are known from the start; nobody answers there before
+    """A place for brokers. Addresses are known from the beginning; nothing listens before
     `start`."""
 
     @property
     def here(self) -> str:
-        """Where brokers reach this process, and where its proxies listen."""
+        """The address at which brokers reach this process, and where its proxies listen."""
         ...
 
     @property
     def zookeeper(self) -> Address:
-        """As this process reaches it."""
+        """ZooKeeper's address for this process."""
         ...
 
     def start(self) -> None:
-        """Everything but brokers. Raises ServerError."""
+        """Start everything except brokers. Raises ServerError."""
         ...
 
     def process(self, broker: int) -> BrokerProcess:
-        """A broker that has no process yet."""
+        """A broker without a process."""
         ...
 
     def words(self, broker: int) -> list[str]:
-        """Where a broker listens, and keeps its files and its trace."""
+        """The arguments for a broker's listener, files and trace."""
         ...
 
     def advertised_address(self, broker: int) -> tuple[str, int]:
-        """Where a broker says that it is."""
+        """The address that a broker advertises."""
         ...
 
     def address_of(self, broker: int) -> tuple[str, int]:
-        """Where this process reaches it."""
+        """The broker's address for this process."""
         ...
 
     def erase(self, broker: int) -> None:
-        """The disk of a broker that was killed is gone."""
+        """Erase the disk of a broker that was killed."""
         ...
 
     def act_on(self, server: str, what: str) -> None:
@@ -97,24 +97,24 @@ class Deployment(Protocol):
         ...
 
     def plug(self, broker: int, /, *, connected: bool) -> bool:
-        """Take the network away from a broker, or give it back; False: that cannot be done here,
-        its links are cut one by one."""
+        """Disconnect a broker from the network, or reconnect it; False if that is not supported
+        here: its links are then cut one by one."""
         ...
 
     def fill_disk(self, broker: int, /, *, full: bool) -> None:
-        """Take all space on its disk, or give it back."""
+        """Fill its disk, or free it again."""
         ...
 
     def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
-        """Let its process open nothing more, or as much as the machine allows."""
+        """Forbid its process new descriptors, or allow as many as the machine does."""
         ...
 
     def gather(self) -> list[Entry]:
-        """When brokers have ended: traces are in the run's folder, and this is ZooKeeper's log."""
+        """After the brokers' end: move traces to the run's folder; returns ZooKeeper's log."""
         ...
 
     def close(self) -> None:
-        """Nothing stays behind."""
+        """Remove everything."""
         ...
 
 
@@ -124,11 +124,11 @@ class LocalDeployment:
     here = HOST
 
     def __init__(self, scenario: Scenario, data_dir: Path, folder: Path) -> None:
-        """`folder` takes traces, logs, and the brokers' disks."""
+        """`folder` gets traces, logs, and the brokers' disks."""
         self._folder = folder
         self.server: EmbeddedServer = embedded_server(scenario, data_dir)
-        # Ports are kept for brokers that are not always there: any connection that somebody on this
-        # machine opens could be given one of them, and a restart would find it taken.
+        # Ports are reserved for brokers that are not always running: otherwise another connection
+        # on this machine could get one of them, and a restart would find it in use.
         kafka = {b: host.version for b, host in scenario.hosts.items() if host.kind == "kafka"}
         ours = [boot.broker for boot in scenario.boots if boot.broker not in kafka]
         self._reserved = {broker: reserve(0) for broker in ours}
@@ -139,7 +139,7 @@ class LocalDeployment:
             for broker, version in kafka.items()
         }
         self._ports |= {broker: real.port for broker, real in self._kafka.items()}
-        # A disk that is to be full must not be everybody's.
+        # A disk that will be full must not be shared.
         steps = (step.action for step in scenario.steps)
         self._filled = {action.broker for action in steps if isinstance(action, FillDisk)}
         self._disks: dict[int, SmallDisk] = {}

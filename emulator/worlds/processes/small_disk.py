@@ -1,7 +1,8 @@
-"""A file system of its own for one broker's files, so that it can be full: a tmpfs, which needs the
-right to mount.
+"""A separate file system for one broker's files, so that it can be full: a tmpfs, which requires
+the right to mount.
 
-Its files are beside the run's others when it is closed. However this process ends, it is unmounted.
+When it is closed its files are moved to the run's others. It is unmounted in any case when this
+process ends.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class SmallDisk:
         self._watchdog: Watchdog | None = Watchdog(["/bin/sh", "-c", _UNMOUNT, str(folder)])
 
     def fill(self) -> None:
-        """Leave a few pages at most."""
+        """Leave at most a few pages."""
         block = bytes(1 << 20)
         with (self.folder / _BALLAST).open("ab", buffering=0) as file:
             with suppress(OSError):
@@ -43,11 +44,11 @@ class SmallDisk:
             file.truncate(max(0, file.tell() - SPARE_BYTES))
 
     def free(self) -> None:
-        """What `fill` took is free again."""
+        """Free the space that `fill` took."""
         (self.folder / _BALLAST).unlink(missing_ok=True)
 
     def erase(self) -> None:
-        """It is empty."""
+        """Delete its content."""
         for path in self.folder.iterdir():
             if path.is_dir():
                 shutil.rmtree(path)
@@ -55,7 +56,7 @@ class SmallDisk:
                 path.unlink()
 
     def close(self) -> None:
-        """Unmounted; its files are in the folder itself."""
+        """Unmount; its files are then in the folder itself."""
         watchdog, self._watchdog = self._watchdog, None
         if watchdog is None:
             return

@@ -1,8 +1,8 @@
 """The traces of a run's processes, read from their files and from the server's log.
 
-Owns what the files are called and how a transaction of the log becomes an event; the order of all
-is `merged_trace`'s. A run whose own process was killed is put together from what is in its folder,
-all but the requests to ZooKeeper as they passed: those were in that process's memory.
+Owns the file names, and how a transaction of the log becomes an event; `merged_trace` owns the
+order. A run whose own process was killed is recovered from its folder, except for the requests on
+the wire to ZooKeeper: those were in that process's memory.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
 
 
 class KafkaPart(NamedTuple):
-    """What is known of one real broker: what it logged, and the ids of its sessions."""
+    """What is known of one real broker: its log, and the ids of its sessions."""
 
     events: Sequence[AnyEvent]
     sessions: Sequence[int]
 
 
 class RunnerTrace:
-    """The trace of the process that runs the others, and when its clock began. `sync` has all that
-    is noted beside it given to the operating system. It is locked as long as the process lives:
-    what it has not put together yet is nobody else's."""
+    """The trace of the process that runs the others, and the start of its clock. `sync` flushes all
+    its notes to the operating system. The file is locked while the process lives: until then only
+    that process may merge the traces.
+    """
 
     def __init__(self, folder: Path, header: Header, notes: CausalityLog) -> None:
         self._folder, self._notes = folder, notes
@@ -57,11 +58,11 @@ class RunnerTrace:
         self._writer.flush()
 
     def begin(self, began_ms: float) -> None:
-        """`began_ms`: time zero, by the clock that ZooKeeper's log has."""
+        """`began_ms`: time zero, on the clock of ZooKeeper's log."""
         (self._folder / _BEGAN).write_bytes(msgspec.json.encode(began_ms))
 
     def __call__(self, event: AnyEvent) -> None:
-        """A kill takes nothing of it: such events are few."""
+        """Write an event at once, so that a kill cannot lose it: such events are few."""
         self._writer(event)
         self._writer.flush()
         self._notes.flush()
@@ -75,7 +76,7 @@ class RunnerTrace:
 
 @contextmanager
 def _unless_it_lives(folder: Path) -> Iterator[bool]:
-    """Whether the process that runs the others is gone; it does not come back meanwhile."""
+    """Whether the process that runs the others is gone, for good."""
     lock = os.open(folder / _LOCK, os.O_RDWR)
     try:
         try:
@@ -89,8 +90,10 @@ def _unless_it_lives(folder: Path) -> Iterator[bool]:
 
 
 def recover_killed_run(run: Path, trace: Path) -> bool:
-    """Put the trace of a run together whose process was killed before it did; False where there is
-    nothing to do. `run` is the run's directory, `trace` its trace, with a header alone."""
+    """Recover the trace of a run whose process was killed before it merged the parts; False if
+    there is nothing to do. `run` is the run's directory, `trace` its trace, which has only a
+    header.
+    """
     folder = run / PROCESSES
     began = folder / _BEGAN
     if not began.exists() or not has_header(trace):
@@ -128,10 +131,10 @@ def merged_run(
     requests: Iterable[Exchange],
     kafka: Mapping[int, KafkaPart] | None = None,
 ) -> list[AnyEvent]:
-    """One trace of all that processes left in `folder`, the `own` events of the process that ran
-    them, the server's log and the `requests` that passed on the wire to it. `began_ms`: when the
-    world began, by the clock that the server's log has; `kafka` are brokers that left no trace of
-    ours."""
+    """One trace of everything in `folder`: the processes' traces, the `own` events of the process
+    that ran them, the server's log, and the `requests` on the wire to it. `began_ms`: the start of
+    the world on the clock of the server's log; `kafka` are brokers without a trace of their own.
+    """
     parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
     for broker in brokers:
         trace = folder / f"broker-{broker}.ndjson"
@@ -153,7 +156,7 @@ def merged_run(
 
 
 def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> list[Logged]:
-    """The server's log as events; what was before the world began is at its beginning."""
+    """The server's log as events; earlier events are put at the start of the world."""
     sink = Sink()
     kernel = Kernel(sink)
     lane = kernel.process("zookeeper").lane("SyncThread")
@@ -161,13 +164,13 @@ def logged(entries: Iterable[Entry], whose: dict[int, str], began_ms: float) -> 
     transactions: list[Logged] = []
     for entry in entries:
         transaction = entry.transaction
-        # Before time zero, and wherever the wall clock was set back, time does not move.
+        # Before time zero, and wherever the wall clock was set back, time stays.
         kernel.now = max(kernel.now, int((entry.at_ms - began_ms) * 1000), 0)
         kernel.current, kernel.cause = lane.callback(None, -1), -1
         observer.on_transaction(kernel.now, transaction)
         event = sink.events[-1]
         assert isinstance(event, ZkTransaction)
-        # The name that the client's span has. A failed transaction does not say what it was.
+        # The name in the client's span. A failed transaction does not say which operation it was.
         request_names: tuple[str, ...] = ()
         last = transaction.ops[-1] if transaction.ops else transaction
         if transaction.op in _SESSIONS:

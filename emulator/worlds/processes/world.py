@@ -1,9 +1,9 @@
 """A scenario's cluster as processes: signals for faults, and one trace at the end.
 
-The same scenario, clients and order of steps as in the other worlds (`play.Run`); each broker is
-`isr broker` at some `Deployment` (this machine, containers), with a proxy on every link.
-Owns the run's folder and the events emitted at its end. `host` acts on brokers, `trace_merge`
-orders their events.
+The same scenario, clients and order of steps as in the other worlds (`play.Run`). Each broker is
+`isr broker` at some `Deployment` (this machine, containers), with a proxy on every link. Owns the
+run's folder and the events emitted at its end. `host` acts on brokers, `trace_merge` orders their
+events.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ OF_CLIENTS = ("auto.create.topics.enable", "offsets.topic.replication.factor")
 
 
 def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> Deployment:
-    """The place that a target means. Raises ServerError."""
+    """The deployment of a target. Raises ServerError."""
     if target == LOCAL:
         return LocalDeployment(scenario, data_dir, folder)
     from emulator.worlds.processes.compose_site import ComposeDeployment
@@ -66,7 +66,7 @@ def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> 
 
 
 class ProcessWorld:
-    """One run. Use as a context manager; its events are emitted when it is left."""
+    """One run. A context manager that emits its events at the exit."""
 
     calibration = None
     """Processes take what this machine needs."""
@@ -80,7 +80,7 @@ class ProcessWorld:
         target: str = LOCAL,
         read_kafka: ReadKafkaLogs = no_logs,
     ) -> None:
-        """`read_kafka` reads what real Kafka logs. Raises ServerError."""
+        """`read_kafka` reads real Kafka's logs. Raises ServerError."""
         self.scenario, self._whole_trace, self._read_kafka = scenario, sink, read_kafka
         self.chance = Chance(seed)
         self.latencies = Latencies(self.chance)
@@ -104,7 +104,7 @@ class ProcessWorld:
             self.site.here,
             [broker for broker, host in scenario.hosts.items() if host.kind == "kafka"],
         )
-        # Metadata says where brokers are for each other; our clients may have to go another way.
+        # Metadata has the addresses for brokers; our clients may need others.
         routes = {self._advertised(broker): where for broker, where in reached.items()}
         self.network = TcpNetwork(
             self.kernel, self.clock, scenario.running(), self._notes, lambda _: None, routes
@@ -112,7 +112,7 @@ class ProcessWorld:
         zookeeper = TappedZooKeeper(self.links.tap_of, self.site.act_on, self.links.expire_session)
 
         def one_stream(purpose: str, actor: str) -> Callable[[], Stream]:
-            """For the whole run: the proxies' thread draws from its own."""
+            """For the whole run: the proxies' thread draws from it."""
             stream = self.chance.stream(purpose, actor)
             return lambda: stream
 
@@ -130,27 +130,27 @@ class ProcessWorld:
         )
 
     def host_of(self, broker: int) -> Host:
-        """Where a broker runs."""
+        """The host of a broker."""
         is_local = isinstance(self.site, LocalDeployment)
         default = Host("process") if is_local else Host("container")
         return self.scenario.hosts.get(broker, default)
 
     def _advertised(self, broker: int) -> tuple[str, int]:
-        """Where a broker says that it is."""
+        """The address that a broker advertises."""
         if broker in self.links.advertised:
             return self.links.advertised[broker].servers[0]
         return self.site.advertised_address(broker)
 
     def _arguments(self, broker: int, profile: str, propagation: str) -> list[str]:
-        """What a broker's process is started with: the words that follow `isr broker`, or the
-        settings of real Kafka."""
+        """The start arguments of a broker's process: those of `isr broker`, or the settings of real
+        Kafka."""
         scenario, site, proxies = self.scenario, self.site, self.links
         address = str(proxies.tap_of(broker).address)
         settings = {**scenario.settings, **scenario.broker_settings.get(broker, {})}
         advertised = "{}:{}".format(*self._advertised(broker))
         if self.host_of(broker).kind == "kafka":
             own = {"zookeeper.connect": address, "advertised.listeners": advertised}
-            # The emulated brokers have these as Kafka has them, whatever a recording needs.
+            # The emulated brokers have Kafka's defaults here, whatever a recording needs.
             kafka = {key: scenario.running(broker).values[key] for key in OF_CLIENTS}
             return [f"{key}={value}" for key, value in {**kafka, **settings, **own}.items()]
         words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
@@ -158,7 +158,7 @@ class ProcessWorld:
             words += ["--advertise", advertised]
         for peer, proxy in proxies.routes_of(broker).items():
             words += ["--through", "{}:{}={}".format(*self._advertised(peer), proxy)]
-        # One zero of time for all of them, on the clock that processes of a machine share.
+        # One time zero for all, on the clock that processes of a machine share.
         words += ["--began-ns", str(self.clock.began_ns), "--profile", profile]
         for name, on in scenario.guards.items():
             words += ["--guard", f"{name}={'on' if on else 'off'}"]
@@ -183,8 +183,8 @@ class ProcessWorld:
     def __exit__(self, kind: object, *_: object) -> None:
         self.sink.close()
         try:
-            # Traces are whole, and in our hands, when their writers have ended; ZooKeeper's log is
-            # read last, since a broker that ends still writes to it.
+            # Traces are complete when their writers have ended; ZooKeeper's log is read last,
+            # because a broker that ends still writes to it.
             self._end_brokers()
             entries = self.site.gather() if kind is None else []
         finally:
@@ -205,7 +205,7 @@ class ProcessWorld:
         self._runner_trace.close()  # last: until now nobody else may put the trace together
 
     def _kafka_parts(self) -> dict[int, KafkaPart]:
-        """What real Kafka logged, on the run's clock, and its sessions."""
+        """Real Kafka's logs on the run's clock, and its sessions."""
         began_us = round(self._began_ms() * 1000)
         parts = {}
         for broker in [b for b, host in self.scenario.hosts.items() if host.kind == "kafka"]:
@@ -215,17 +215,17 @@ class ProcessWorld:
         return parts
 
     def _began_ms(self) -> float:
-        """Time zero by the wall clock, which ZooKeeper's log has."""
+        """Time zero on the wall clock, which ZooKeeper's log uses."""
         return time.time() * 1000 - self.clock.now_us() / 1000
 
     def _end_brokers(self) -> None:
-        # A broker that ends asks ZooKeeper who the controller is, for as long as it takes.
+        # A broker that ends asks ZooKeeper for the controller, for as long as that takes.
         for tap in self.links.taps.values():
             tap.heal()
         self.cluster.close()
 
     def close(self) -> None:
-        """Nothing stays behind."""
+        """Remove everything."""
         self._end_brokers()
         self.links.close()
         self.network.close()

@@ -1,9 +1,9 @@
 """One real broker: its folder, its settings, its logs, its process.
 
-Owns what `server.properties` and `log4j.properties` say, and how the JVM is started and signalled.
-The log files and their pattern are those of Kafka's own distribution; the loggers that tell of
-replication tell all (state.change.logger and kafka.controller at TRACE, kafka.cluster.Partition at
-DEBUG). It must not know who drives it.
+Owns the content of `server.properties` and `log4j.properties`, and the start and signals of the
+JVM. The log files and their pattern are those of Kafka's distribution; the loggers of replication
+are verbose (state.change.logger and kafka.controller at TRACE, kafka.cluster.Partition at DEBUG).
+Does not know what uses it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from emulator.worlds.real_kafka.release import Release
 from zk.real.child import Child
 from zk.real.server import HOST, Address, find_java, reserve
 
-# A broker of a recording lives for a minute and does little: with the first compiler alone, one
-# collector thread and shared classes it boots in a few seconds, and several fit on a machine.
+# A recorded broker lives for a minute and does little. With only the first compiler, one collector
+# thread and shared classes it starts in a few seconds, and several fit on a machine.
 _JVM = ("-Xmx256m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
         "-Djava.awt.headless=true")  # fmt: skip
 _LOG4J = """\
@@ -79,9 +79,8 @@ class RealBroker:
         open_listener: Callable[[Address], Address] | None = None,
         advertised: tuple[str, int] | None = None,
     ) -> None:
-        """Before the first start. `open_listener`: opens a proxy for other brokers in front of the
-        address that is given; None: they come in where everybody does, at `advertised` if that is
-        given."""
+        """Before the first start. `open_listener` opens a proxy for other brokers in front of the
+        given address. None: they use the same address as clients, `advertised` if it is given."""
         settings = {**OF_OURS, **settings}
         directories = settings.get("log.dirs", "data").split(",")
         own = {
@@ -95,7 +94,7 @@ class RealBroker:
             if advertised is not None:
                 own["advertised.listeners"] = "PLAINTEXT://{}:{}".format(*advertised)
         else:
-            # Clients come in directly, other brokers through the proxy that is advertised to them.
+            # Clients connect directly, other brokers through the advertised proxy.
             self._reservations.append(reserve(0))
             inside: int = self._reservations[-1].getsockname()[1]
             proxy = open_listener(Address(((HOST, inside),)))
@@ -125,13 +124,13 @@ class RealBroker:
 
     @property
     def accepts(self) -> bool:
-        """Its sockets take connections."""
+        """Whether its sockets accept connections."""
         with socket.socket() as probe:
             probe.settimeout(0.2)
             return probe.connect_ex((HOST, self.port)) == 0
 
     def start(self) -> None:
-        """A new JVM on the disk there is. Raises JavaNotFound."""
+        """Start a new JVM on the existing disk. Raises JavaNotFound."""
         assert not self.runs, f"broker {self.id} runs already"
         log = self.logs / "server.log"
         self._logged_before = log.stat().st_size if log.exists() else 0
@@ -145,11 +144,11 @@ class RealBroker:
             "kafka.Kafka",
             "server.properties",
         ]
-        # In its folder: `logs` and both files are named relative to it.
+        # In its folder: `logs` and both files have relative names.
         self._child = Child(java, self.folder, self.folder / "broker.out")
 
     def has_started(self) -> bool:
-        """Its last process has logged that it serves."""
+        """Whether its last process has logged that it is up."""
         log = self.logs / "server.log"
         if not log.exists():
             return False
@@ -158,10 +157,10 @@ class RealBroker:
             return _STARTED.search(file.read()) is not None
 
     def last_error(self) -> str:
-        """Why it ended, as far as it said."""
+        """Why it ended, as far as its log tells."""
         for file in (self.logs / "server.log", self.folder / "broker.out"):
             lines = file.read_text(errors="replace").splitlines() if file.exists() else []
-            # The exception itself says more than the line of the log that announces it.
+            # The exception itself says more than the log line before it.
             errors = [one for one in lines if _THROWN.match(one)] or [
                 one for one in lines if re.search(r"\b(FATAL|ERROR|Exception|Error)\b", one)
             ]
@@ -174,7 +173,7 @@ class RealBroker:
             self._child.signal(number)
 
     def exit_code(self, timeout_s: float) -> int | None:
-        """Of its last process, negative: the signal that ended it; None while it runs."""
+        """Of its last process; negative: the signal that ended it; None while it runs."""
         return None if self._child is None else self._child.wait(timeout_s)
 
     def kill(self) -> None:
@@ -184,7 +183,7 @@ class RealBroker:
             child.kill()
 
     def close(self) -> None:
-        """Nothing of it runs, its ports are free."""
+        """Nothing of it runs any more, and its ports are free."""
         self.kill()
         for one in self._reservations:
             one.close()

@@ -37,7 +37,7 @@ class RealHost:
         return self.real.runs and not self._leaves
 
     def knows(self, brokers: Collection[int]) -> bool:
-        """As it tells clients."""
+        """What it reports to clients."""
         live = Administrator(client_settings([self.real.address])).live()
         return live == tuple(sorted(brokers))
 
@@ -46,7 +46,7 @@ class RealHost:
         self.look()
 
     def look(self) -> None:
-        """Whether its process has ended, and who waits for that is next."""
+        """Check whether its process has ended; if so, call what waits for that."""
         if self.real.runs:
             return
         if self._state != "dead":
@@ -60,7 +60,7 @@ class RealHost:
         self.real.close()
 
     def join(self) -> None:
-        """It has ended: `end` kills."""
+        """Nothing to wait for: `end` kills."""
 
     def _report(self, state: ProcessState, at_us: int, *, orderly: bool = False) -> None:
         self._state = state
@@ -70,7 +70,7 @@ class RealHost:
 
     @property
     def _now_us(self) -> int:
-        """When the action was done that is under way: its event leads to this."""
+        """The time of the current action, which causes the process's event."""
         return self._notes.actions[-1].at_us
 
     def pause(self) -> None:

@@ -1,8 +1,8 @@
-"""What an API of the protocol is, and the registry of those that there are.
+"""What an API of the protocol is, and the registry of all APIs.
 
-One class per API, in a file of this package; found by a scan. An API translates in both directions
-at both ends; what it cannot hand to the broker (a partition whose records are no batch, what is not
-emulated) it answers by itself. Nothing here knows a particular API.
+There is one class per API, in a file of this package, found by a scan. An API translates in both
+directions at both ends. What it cannot pass to the broker (a partition without a valid batch, an
+unsupported feature) gets its response here. Nothing here knows a particular API.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ R = TypeVar("R")
 
 
 class Sent(msgspec.Struct, frozen=True):
-    """What of a request goes to the broker: our requests name one topic where Kafka's name many.
-    `answered` are responses to what does not: it was refused here."""
+    """The part of a request that goes to the broker: our requests name one topic where Kafka's name
+    many. `answered` are the responses to the rejected rest."""
 
     requests: tuple[Request, ...]
     answered: tuple[Response, ...] = ()
@@ -37,13 +37,13 @@ class Sent(msgspec.Struct, frozen=True):
 class Api(Generic[Q, R]):
     """One API: our requests Q and responses R as Kafka's entities, and back.
 
-    `newest`: from which release on which version is the newest; the oldest that we speak is
-    `least`, the newest `cap`. Inter-broker versions come from the profile. What a version does not
-    have is passed over when its entity is made, so each `write` says all that the newest has.
-    `request` and `response` are the fields of both; an API whose requests or responses are no
-    structs of ours, field by field, has methods of its own instead.
-    `most_entries`: of all arrays of a request together. `padding`: zero bytes that may follow a
-    flexible request, because a client in use sends them."""
+    `newest`: which version is the newest, from which release on; `least` is the oldest supported
+    version, `cap` the newest. Inter-broker versions come from the profile. An entity ignores values
+    that its version does not have, so each `write` provides all values of the newest. `request` and
+    `response` are the fields of both; an API whose requests or responses do not map field by field
+    has methods instead. `most_entries`: the limit for all arrays of a request together. `padding`:
+    zero bytes allowed after a flexible request, because a client in use sends them.
+    """
 
     name: ClassVar[str]
     key: ClassVar[int]
@@ -60,7 +60,7 @@ class Api(Generic[Q, R]):
         return Sent((self.request.read(entity),))
 
     def write_response(self, entity: Entity, responses: Sequence[R]) -> Values | None:
-        """`responses`: one for each of `Sent.requests`, then `Sent.answered`. None: no answer."""
+        """`responses`: one for each of `Sent.requests`, then `Sent.answered`. None: no response."""
         (response,) = responses
         return self.response.write(response)
 
@@ -72,8 +72,8 @@ class Api(Generic[Q, R]):
         return response
 
     def range_of(self, profile: Profile) -> tuple[int, int] | None:
-        """The versions that a broker of this Kafka speaks; None where it has no such API. What
-        brokers send each other is never newer than what they speak."""
+        """The versions that a broker of this Kafka supports; None if it does not have the API.
+        Inter-broker requests are never newer than that."""
         release = _number(profile.release)
         since = [v for name, v in self.newest.items() if _number(name) <= release]
         own = profile.request_versions.get(self.name, -1)
@@ -93,13 +93,13 @@ def apis() -> dict[int, Api[Request, Response]]:
 
 
 def supported_versions(profile: Profile) -> dict[str, tuple[int, int]]:
-    """The versions that brokers of this Kafka speak, by API."""
+    """The versions that brokers of this Kafka support, by API."""
     ranges = ((api.name, api.range_of(profile)) for api in apis().values())
     return {name: versions for name, versions in ranges if versions is not None}
 
 
 def version_sent(profile: Profile, name: str, most: int) -> int:
-    """Which version a broker sends: by its own version, or the older one whose path of ISR changes
-    it has, not by negotiation (spec §11.2)."""
+    """The version that a broker sends: by its own version, or by the older one whose path of ISR
+    changes it uses; there is no negotiation (spec §11.2)."""
     older = profile.sent_before_rpc if profile.propagation == "zk" else {}
     return min(most, {**profile.request_versions, **older}.get(name, most))

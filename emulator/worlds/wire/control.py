@@ -1,5 +1,5 @@
-"""What a controller asks brokers: LeaderAndIsr, UpdateMetadata, StopReplica; and ControlledShutdown
-and AlterIsr, which brokers ask the controller.
+"""Requests of a controller to brokers: LeaderAndIsr, UpdateMetadata, StopReplica; and
+ControlledShutdown and AlterIsr, which brokers send to the controller.
 
 Sources: LeaderAndIsrRequest.java, UpdateMetadataRequest.java, StopReplicaRequest.java@2.6.3,
 AlterIsrRequest.json@2.7.2; spec §7.3, §11.3.
@@ -28,8 +28,8 @@ PLAINTEXT = {"listener": "PLAINTEXT", "security_protocol": 0}
 
 
 def _checked(topic: str, partition: int) -> TopicPartition:
-    """Refuse illegal names: a controller's topic becomes a folder, and a forged request must not
-    choose which."""
+    """Reject illegal names: a topic of the controller becomes a folder, and a forged request must
+    not choose it."""
     if why := illegal_name_reason(topic):
         raise ValueError(why)
     if partition < 0:
@@ -47,7 +47,7 @@ _SENDER = "controller_id controller_epoch broker_epoch"
 
 
 class StateTable:
-    """Partition states of a request: grouped by topic from 2.2 on, and before it not."""
+    """Partition states of a request: grouped by topic from 2.2 on, flat before."""
 
     def __init__(self, further: str) -> None:
         fields = f"controller_epoch leader leader_epoch isr replicas {further}"
@@ -61,7 +61,7 @@ class StateTable:
         return tuple(map(self._single.read, entity.ungrouped_partition_states))
 
     def write(self, value: Sequence[PartitionState]) -> Values:
-        # Both shapes: a version takes the fields that its schema has.
+        # Both shapes: a version uses the fields that its schema has.
         single = [self._single.write(state) for state in value]
         return {"ungrouped_partition_states": single, **self._grouped.write(value)}
 
@@ -95,7 +95,7 @@ class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
 
 
 class LiveBrokers:
-    """Clients learn a broker's first end point."""
+    """Clients get a broker's first endpoint."""
 
     def read(self, entity: Entity) -> tuple[m.LiveBroker, ...]:
         return tuple(

@@ -64,21 +64,21 @@ class Produce(Api[m.ProduceRequest, m.ProduceResponse]):
                 try:
                     batch = produced(data)
                 except Malformed:
-                    # Each partition by itself: the other ones are appended all the same.
+                    # Each partition on its own: the others are appended all the same.
                     refused.append(m.ProducedPartition(partition, Errors.CORRUPT_MESSAGE, -1))
                 else:
                     count = batch.next_offset - batch.base_offset
                     partitions.append(
                         m.ProducePartition(partition, count, batch.size, data, batch.producer)
                     )
-        # Also without a partition that is left: the broker checks acks, and answers.
+        # Also if no partition is left: the broker checks acks and responds.
         request = m.ProduceRequest(entity.acks, milliseconds(entity.timeout), tuple(partitions))
         return Sent((request,), (m.ProduceResponse(tuple(refused)),))
 
     def write_response(
         self, entity: Entity, responses: Sequence[m.ProduceResponse]
     ) -> Values | None:
-        # Nobody waits: Kafka sends no response at all.
+        # acks=0: Kafka sends no response.
         if entity.acks == 0:
             return None
         return _PRODUCED.write(p for response in responses for p in response.partitions)
@@ -135,7 +135,7 @@ _FETCHED = PartitionTable(
     "responses.topic",
     "partitions.partition_index",
     "error=error_code high_watermark log_start_offset batches=records",
-    # Without transactions everything below the high watermark is stable.
+    # Without transactions all records below the high watermark are stable.
     also=lambda p: {
         "last_stable_offset": p.high_watermark,
         "aborted_transactions": None,
@@ -164,7 +164,7 @@ class Fetch(Api[m.FetchRequest, m.FetchResponse]):
         absent={"session_id": 0},
         also=lambda _: {"isolation_level": 0},
     )
-    # An error of the whole request, and sessions, came with version 7 (KIP-227).
+    # Version 7 introduced sessions and an error for the whole request (KIP-227).
     response = FieldTable(
         m.FetchResponse,
         "error=error_code session_id",
@@ -174,7 +174,7 @@ class Fetch(Api[m.FetchRequest, m.FetchResponse]):
 
 
 class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
-    """Ours asks for one partition, Kafka's for many."""
+    """Our request has one partition, Kafka's may have many."""
 
     name, key, sends, least = "ListOffsets", 2, m.ListOffsetsRequest, 1
     newest = {"1.0": 2, "2.0": 3, "2.1": 4, "2.2": 5}
@@ -196,8 +196,7 @@ class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
         return Sent(tuple(self._queries(entity)))
 
     def write_response(self, entity: Entity, responses: Sequence[m.ListOffsetsResponse]) -> Values:
-        # A response of ours does not say which partition it is of: they come in the request's
-        # order.
+        # Our response does not name its partition: responses are in the request's order.
         partitions = (query.partition for query in self._queries(entity))
         results = list(zip(partitions, responses, strict=True))
         topics = [
@@ -251,7 +250,7 @@ _END_OFFSETS = PartitionTable(
 
 
 class OffsetForLeaderEpoch(Api[m.OffsetsForLeaderEpochRequest, m.OffsetsForLeaderEpochResponse]):
-    """What followers ask before they truncate."""
+    """Sent by followers before they truncate."""
 
     name, key, sends = "OffsetForLeaderEpoch", 23, m.OffsetsForLeaderEpochRequest
     most_entries = MOST_ENTRIES
@@ -268,7 +267,7 @@ class OffsetForLeaderEpoch(Api[m.OffsetsForLeaderEpochRequest, m.OffsetsForLeade
     def read_response(
         self, entity: Entity, request: m.OffsetsForLeaderEpochRequest
     ) -> m.OffsetsForLeaderEpochResponse:
-        """In the order of the request; version 0 does not say which epoch it found."""
+        """In the order of the request; version 0 does not return the epoch."""
         results = {result.partition: result for result in _END_OFFSETS.read(entity)}
         partitions = []
         for query in request.partitions:

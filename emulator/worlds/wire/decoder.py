@@ -1,10 +1,10 @@
-"""Bytes of strangers to kio's entities, by kio's schemas, strictly.
+"""Untrusted bytes to kio's entities, by kio's schemas, strictly.
 
-A length is at most what is left, and negative only where it means null; text is UTF-8 without NUL;
-a truth value is 0 or 1, an enum one of its numbers; a tagged field is exactly as long as it says.
-What a message may hold in all is bounded before any of it is made (`most_entries`): an entry costs
-us a hundred times what it costs its sender. Tagged fields that a schema does not know are skipped,
-as KIP-482 asks. Stricter than Kafka, which takes any negative length for null.
+A length is at most the remaining size, and negative only for null; text is UTF-8 without NUL; a
+boolean is 0 or 1, an enum one of its numbers; a tagged field has exactly its declared length. A
+message's total number of entries is limited before any is created (`most_entries`): an entry costs
+the receiver a hundred times as much as the sender. Unknown tagged fields are skipped (KIP-482).
+Stricter than Kafka, which accepts any negative length as null.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read(
 
 
 class _Cursor:
-    """Where in a message we are, and how many entries it may still have."""
+    """The position in a message, and how many entries it may still have."""
 
     __slots__ = ("at", "data", "entries", "most_entries")
 
@@ -68,7 +68,7 @@ class _Cursor:
         return self.data[at:end]
 
     def varint(self) -> int:
-        """An unsigned number of at most 31 bits, which is what lengths and tags have."""
+        """An unsigned number of at most 31 bits, as used for lengths and tags."""
         value, data = 0, self.data
         for shift in range(0, 35, 7):
             if self.at >= len(data):
@@ -83,7 +83,7 @@ class _Cursor:
         raise Malformed(f"a number before byte {self.at} has more than 31 bits")
 
     def count(self, entries: int) -> None:
-        """That many more are going to be read."""
+        """This many more entries follow."""
         self.entries -= entries
         if self.entries < 0:
             raise Malformed(f"more than {self.most_entries} entries")
@@ -189,8 +189,8 @@ _OTHERS: Mapping[str, tuple[int, _Read]] = {
 def _size_reader(
     what: str, number: Callable[[_Cursor], int], *, flexible: bool, nullable: bool
 ) -> Callable[[_Cursor], int]:
-    """The length of a string, of bytes or of an array; -1 is null. A flexible message writes one
-    more than the length, and 0 for null."""
+    """Reads the length of a string, of bytes or of an array; -1 is null. A flexible message stores
+    the length plus one, and 0 for null."""
 
     def read_size(cursor: _Cursor) -> int:
         at = cursor.at
@@ -244,15 +244,15 @@ def _enum_reader(name: str, number: _Read) -> _Read:
 
 
 def _value_reader(schema: Schema, field: Field) -> tuple[int, _Read]:
-    """One value of a field, or of its array: the fewest bytes that it takes, and how it is read."""
+    """How a value of a field, or of its array, is read, and its minimum size in bytes."""
     if field.schema is not None:
         return _least_size(field.schema), _entity_reader(field.schema)
     flexible, kind = schema.__flexible__, field.kafka_type
-    # A client id is never compact, so that a broker can read it from a request whose version it
-    # does not know (RequestHeader.json, KIP-511).
+    # A client id never has the compact format, so that a broker can read it from a request of an
+    # unknown version (RequestHeader.json, KIP-511).
     if field.name == "client_id" and schema.__name__ == "RequestHeader":
         flexible = False
-    # For an array it is the array that may be null; a tagged field that is null is left out.
+    # For an array nullability belongs to the array; a tagged field that is null is left out.
     nullable = field.nullable and field.tag is None and not field.many
     if kind in _NUMBERS:
         size, number = _NUMBERS[kind]
@@ -277,7 +277,8 @@ def _field_reader(schema: Schema, field: Field) -> tuple[int, _Read]:
         length = size_of(cursor)
         if length < 0:
             return None
-        # Before anything is made of it: entries that the rest of the message cannot hold.
+        # Checked before any entry is created: the rest of the message must be able to hold them
+        # all.
         left = len(cursor.data) - cursor.at
         if length * least > left:
             raise Malformed(f"an array of {length} in {left} bytes")
@@ -289,7 +290,7 @@ def _field_reader(schema: Schema, field: Field) -> tuple[int, _Read]:
 
 @cache
 def _least_size(schema: Schema) -> int:
-    """The fewest bytes that one has."""
+    """The minimum size in bytes."""
     untagged = (field for field in fields_of(schema) if field.tag is None)
     return sum(_field_reader(schema, f)[0] for f in untagged) + int(schema.__flexible__)
 

@@ -1,6 +1,6 @@
-"""Frames and headers: a length, who asks what in which version, under which number.
+"""Frames and headers: a length, the API and its version, the client, the correlation id.
 
-Owns the cap on frames and what of an unknown request can still be answered (ApiVersions). Source:
+Owns the limit on frames, and the response to an unknown version (ApiVersions). Source:
 RequestHeader.java, NetworkReceive.java, ApiVersionsRequest.java@2.6.3; spec §11.
 """
 
@@ -35,7 +35,7 @@ _START = struct.Struct(">hhi")
 
 
 def length_of(head: bytes, most: int = MAX_FRAME) -> int:
-    """What follows a frame's first four bytes."""
+    """The size of what follows a frame's first four bytes."""
     (length,) = struct.unpack(">i", head)
     if length < 0:
         raise Malformed(f"a frame of {length} bytes")
@@ -49,7 +49,7 @@ def framed(payload: bytes) -> bytes:
 
 
 class ReceivedRequest(msgspec.Struct, frozen=True):
-    """A request as it was read: what the broker is to do, and how its answer is written."""
+    """A received request: the broker's task, and how the response is written."""
 
     api: Api[Request, Response]
     version: int
@@ -59,7 +59,7 @@ class ReceivedRequest(msgspec.Struct, frozen=True):
     sent: Sent
 
     def answer(self, responses: Iterable[Response]) -> bytes | None:
-        """The frame that goes back; None where nothing does (acks 0)."""
+        """The response frame; None if there is no response (acks=0)."""
         values = self.api.write_response(self.entity, [*responses, *self.sent.answered])
         if values is None:
             return None
@@ -70,14 +70,14 @@ def _response(key: int, version: int, correlation_id: int, values: Values) -> by
     schema = response_schema(key, version)
     out = io.BytesIO()
     write(out, schema.__header_schema__(correlation_id=correlation_id))
-    # Nobody is throttled here; every response but the controller's has a place for that.
+    # Throttle time is always 0; every response but those to the controller has this field.
     write(out, make(schema, {"throttle_time": 0, **values}))
     return framed(out.getvalue())
 
 
 class UnknownApiVersionsVersion(Exception):
-    """An ApiVersions request of a version that we do not have: what it is answered with (KIP-511)
-    is in `answer`."""
+    """An ApiVersions request of an unsupported version; `answer` is the response to it
+    (KIP-511)."""
 
     def __init__(self, answer: bytes) -> None:
         super().__init__("ApiVersions of an unknown version")
@@ -89,8 +89,8 @@ _loaded: set[tuple[int, int]] = set()
 
 
 def has_schema(payload: bytes, knows: Knows) -> bool:
-    """Whether a request can be read at once. The first one of an API and version can not: its
-    schema is made by an import, which takes 5 to 20 ms."""
+    """Whether a request can be read at once. The first one of an API and version cannot: its schema
+    is created by an import, which takes 5 to 20 ms."""
     if len(payload) < _START.size:
         return True
     key, version, _ = _START.unpack_from(payload)
@@ -100,7 +100,7 @@ def has_schema(payload: bytes, knows: Knows) -> bool:
 
 
 def load_schema(payload: bytes) -> None:
-    """Any thread: make the schema of a request that has none yet."""
+    """Any thread: create the schema of a request that has none yet."""
     key, version, _ = _START.unpack_from(payload)
     request_schema(key, version)
     response_schema(key, version)
@@ -108,7 +108,7 @@ def load_schema(payload: bytes) -> None:
 
 
 def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
-    """Read one request. `knows` says which versions of which API this broker speaks."""
+    """Read one request. `knows` has the versions of each API that this broker supports."""
     if len(payload) < _START.size:
         raise Malformed(f"a request of {len(payload)} bytes")
     key, version, correlation_id = _START.unpack_from(payload)
@@ -117,8 +117,8 @@ def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
         raise Unsupported(f"API {key}")
     least, most = knows[api.name]
     if not least <= version <= most:
-        # Any other API of an unknown version closes the connection, as in Kafka: nobody could say
-        # how its answer is to be written. ApiVersions is how a client finds out what to send.
+        # Any other API with an unknown version closes the connection, as in Kafka: the format of
+        # its response is unknown. Clients use ApiVersions to find the supported versions.
         if key == ApiVersions.key:
             values = {
                 "error_code": ErrorCode.unsupported_version,
@@ -129,13 +129,13 @@ def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
     schema = request_schema(key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
     entity, end = read(schema, payload, offset, api.most_entries)
-    # Kafka passes over what is left. Here it is a request that is not what its sender meant.
+    # Kafka ignores the remaining bytes. Here the request counts as malformed.
     padding = api.padding if schema.__flexible__ else 0
     if len(payload) - end > padding or any(payload[end:]):
         raise Malformed(f"{api.name}: {len(payload) - end} bytes behind its end")
     try:
         sent = api.read_request(entity)
-    # What a schema lets through and our requests cannot say is malformed.
+    # Values that the schema allows and our requests cannot represent are malformed.
     except (ValueError, KeyError, AttributeError) as error:
         raise Malformed(f"{api.name}: {error}") from None
     if key == ApiVersions.key:  # an API does not know which versions its broker speaks
@@ -150,7 +150,7 @@ def _newest(knows: Knows) -> ApiVersionsResponse:
 
 
 def request_frame(request: Request, version: int, correlation_id: int, client_id: str) -> bytes:
-    """What a broker or a client of ours writes."""
+    """A request frame of an emulated broker or client."""
     api = api_of(request)
     schema = request_schema(api.key, version)
     head = {
@@ -166,7 +166,7 @@ def request_frame(request: Request, version: int, correlation_id: int, client_id
 
 
 def response_from(payload: bytes, request: Request, version: int) -> tuple[int, Response]:
-    """(correlation id, the response) of what came back."""
+    """(correlation id, response) of a response frame."""
     api = api_of(request)
     schema = response_schema(api.key, version)
     header, offset = read(schema.__header_schema__, payload, 0)

@@ -1,7 +1,7 @@
-"""Tables that say which field of Kafka's holds which of ours; each goes both ways.
+"""Tables that map our fields to Kafka's, in both directions.
 
-Kafka nests partitions by topic, our structs are flat and name their partition: `PartitionTable` and
-`PartitionNumbers` are for those.
+Kafka nests partitions by topic; our structs are flat and name their partition: `PartitionTable` and
+`PartitionNumbers` convert between the two.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from emulator.worlds.wire.entities import Entity, Values, milliseconds
 from emulator.worlds.wire.records import read_batches, write_batches
 
 ABSENT = -1
-"""A number that an old version does not have, as Kafka's own schemas have it by default."""
+"""A number that an old version does not have: the default in Kafka's own schemas."""
 
 
 class OfPartition(Protocol):
-    """A struct that is about one partition."""
+    """A struct for one partition."""
 
     @property
     def partition(self) -> TopicPartition: ...
 
 
 class Table(Protocol):
-    """What goes both ways: a value of ours, and fields of an entity of Kafka's."""
+    """A mapping in both directions: one of our values, and fields of a Kafka entity."""
 
     def read(self, entity: Entity) -> Any: ...
 
@@ -45,7 +45,7 @@ P = TypeVar("P", bound=OfPartition)
 
 
 class PartitionResult(NamedTuple):
-    """What came of one partition of a request."""
+    """The result for one partition of a request."""
 
     partition: TopicPartition
     error: Errors
@@ -54,7 +54,7 @@ class PartitionResult(NamedTuple):
 def by_topic(
     items: Iterable[T], partition_of: Callable[[T], TopicPartition]
 ) -> list[tuple[str, list[T]]]:
-    """All of one topic together, in the order in which topics come first."""
+    """Group by topic, in the order of each topic's first entry."""
     topics: dict[str, list[T]] = {}
     for item in items:
         topics.setdefault(partition_of(item).topic, []).append(item)
@@ -62,7 +62,7 @@ def by_topic(
 
 
 def error_of(code: ErrorCode) -> Errors:
-    """Codes that we do not know are unknown errors."""
+    """Unknown error codes become UNKNOWN_SERVER_ERROR."""
     try:
         return Errors(code.value)
     except ValueError:
@@ -74,7 +74,7 @@ def _batches(records: bytes | None) -> tuple[Batch, ...]:
 
 
 def _plain(value: object) -> object:
-    """The plain value in the place of kio's: the way back of `entities.Field.converted`."""
+    """The plain value for one of kio's: the inverse of `entities.Field.converted`."""
     if isinstance(value, ErrorCode):
         return error_of(value)
     return milliseconds(value) if isinstance(value, dt.timedelta) else value
@@ -111,7 +111,7 @@ class FieldTable(Generic[S]):
         }
 
     def read(self, entity: Entity, **values: object) -> S:
-        """`values`: what the entity does not say."""
+        """`values`: the fields that the entity does not have."""
         for ours, theirs in self._fields.items():
             if not hasattr(entity, theirs):
                 if ours in self._absent:
@@ -122,7 +122,7 @@ class FieldTable(Generic[S]):
                 value = _batches(value)
             elif ours in self._entries and value is not None:
                 value = tuple(map(self._entries[ours].read, value))
-            # Null where ours cannot be: our default too.
+            # Null, but our field is not nullable: use our default.
             if value is not None or ours in self._nullable:
                 values[ours] = _plain(value)
         for ours, table in self._parts.items():
@@ -131,14 +131,14 @@ class FieldTable(Generic[S]):
 
     def write(self, value: Any) -> dict[str, object]:
         item = self._struct(*value) if type(value) is tuple else value
-        # First: of a field that both have, ours is written.
+        # First, because our own field overrides it.
         values = {**self._also(item)}
         for ours, theirs in self._fields.items():
             value = getattr(item, ours)
             if theirs == "records":
                 value = write_batches(value)
             elif theirs == "error_message":
-                # Kafka has null where there is nothing to say, we the empty text.
+                # Kafka uses null for no value, the emulator an empty text.
                 value = value or None
             elif ours in self._entries and value is not None:
                 value = [self._entries[ours].write(one) for one in value]
@@ -204,15 +204,15 @@ class PartitionTable(Generic[P]):
 
 
 class PartitionNumbers:
-    """Where Kafka has the bare numbers of a topic's partitions. Null is None."""
+    """For fields where Kafka has only the numbers of a topic's partitions. Null is None."""
 
     def __init__(self, topics: str, numbers: str) -> None:
-        """`topics`: where the list is, and what the topic's name is called in it."""
+        """`topics`: the field with the list, and the name of the topic's field in it."""
         self._topics, self._topic = topics.split(".")
         self._numbers = numbers
 
     def read(self, entity: Entity) -> tuple[TopicPartition, ...] | None:
-        """Nothing where the version has no such list."""
+        """Returns nothing if the version has no such list."""
         topics = getattr(entity, self._topics, ())
         if topics is None:
             return None
