@@ -246,6 +246,7 @@ class Process:
         # `finally` clauses.
         self.kernel.stopped_tasks.extend(self.live_tasks)
         self.live_tasks.clear()
+        # Last: it closes sockets, and their other ends must find the process dead.
         if self.on_death is not None:
             self.on_death(self)
 

@@ -159,7 +159,7 @@ class EmulatedHost:
     def join(self) -> None:
         """Nothing to wait for: the kernel is not run again."""
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def pause(self) -> None:
         was = self._process.state

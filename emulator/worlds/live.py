@@ -89,6 +89,7 @@ class LiveWorld:
         self._tap_of: dict[str, Tap] = {}
         self.log: ServerLog | ReplyLog = (
             ServerLog(self.server.txn_log_dir, self.causes, self.kernel)
+            # Only a server in a local process of ours has a log file that this process can read.
             if isinstance(self.server, EmbeddedServer)
             else ReplyLog(self.causes, self.kernel)
         )
@@ -206,6 +207,7 @@ class LiveWorld:
         self.cluster.close()
         for process in self.kernel.processes.values():
             self._service.gate(process.name).resume()
+        # A paused session could not send its closeSession.
         self._service.close()
         self._taps.close()
         if self.server is not None:

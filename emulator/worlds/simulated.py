@@ -49,6 +49,8 @@ class SimulatedWorld:
         settings = scenario.zookeeper
         self.ensemble: Ensemble = Ensemble(
             server=self._zookeeper.lane("SyncThread"),
+            # A separate thread, as in the real server: after a stall it races with the thread that
+            # reads packets, and may expire sessions whose pings have arrived.
             tracker=self._zookeeper.lane("SessionTracker"),
             network=self.kernel.world.lane("network"),
             latency=self.latencies,
@@ -56,6 +58,7 @@ class SimulatedWorld:
             tick_time_ms=settings.tick_time_ms,
             min_session_timeout_ms=settings.min_session_timeout_ms,
             max_session_timeout_ms=settings.max_session_timeout_ms,
+            # The phase of the ticks depends on the moment of the server's start, so it is drawn.
             tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
             epoch_ms=EPOCH_MS,
         )

@@ -313,6 +313,7 @@ class Tree:
             raise Failure(Code.NO_AUTH)
         node = self._existing(path)
         _expect(node, op.version)
+        # The version is checked before the children, as in PrepRequestProcessor.
         if node.children:
             raise Failure(Code.NOT_EMPTY)
         if self._undo is not None:

@@ -118,6 +118,7 @@ class BrokerToControllerChannelManager:
                     raise Disconnected
             except Disconnected:
                 self._forget_controller()
+                # The next attempt reads the metadata cache again: the controller may have moved.
                 await self._context.kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
             # Retried at once and forever; later requests wait. An outdated metadata cache names the

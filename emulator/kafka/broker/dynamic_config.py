@@ -142,6 +142,7 @@ class DynamicConfigManager:
         while True:
             await self._changes.take()
             try:
+                # Sequence numbers have ten digits: the order of the names is the order of creation.
                 names = sorted(await self._zk_client.get_children(paths.CONFIG_CHANGES))
                 numbered = [(paths.config_change_sequence_number(n), n) for n in names]
                 for number, name in numbered:

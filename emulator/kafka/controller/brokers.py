@@ -190,6 +190,7 @@ class Brokers:
         known = self._context.live_brokers.get(broker)
         if info is None or known is None or _where(broker, info) == known[0]:
             return
+        # The broker epoch stays: the znode was changed, not created again.
         self._context.live_brokers[broker] = (_where(broker, info), known[1])
         await self._parts.send_update_metadata(self._context.live_or_shutting_down, ())
 

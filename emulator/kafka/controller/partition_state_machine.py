@@ -273,6 +273,7 @@ class PartitionStateMachine:
         finished += [
             Election(p, None, StateChangeFailed(f"{p} has no state")) for p in read.missing
         ]
+        # Only this strategy depends on the topics' configuration.
         if strategy == self.offline_strategy:
             await self._collect_unclean_election_state(read.states)
         writes: dict[TopicPartition, LeaderAndIsr] = {}

@@ -124,6 +124,7 @@ class ReplicaStateMachine:
                     await self._do_handle_state_changes(broker, valid, target)
             await self._batch.send(self._context.epoch)
         except (ZooKeeperError, ControllerFailure) as error:
+            # ControllerMoved passes: it ends the whole event, and this controller resigns.
             self._host.failed(f"replicas to {target.value}", error)
 
     async def _do_handle_state_changes(

@@ -98,6 +98,7 @@ class ControllerBrokerRequestBatch:
         entry = _entry(partition, state, assignment)
         for broker in brokers:
             if broker >= 0:
+                # As in Kafka, a negative id (no leader, or a deleted topic's) receives nothing.
                 entries = self._leader_and_isr.setdefault(broker, {})
                 before = entries.get(partition)
                 already_new = before is not None and before.is_new

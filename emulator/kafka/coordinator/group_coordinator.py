@@ -176,6 +176,7 @@ class GroupCoordinator:
                 await self._join_unknown(group, request, connection)
             else:
                 await self._join_known(group, request, connection)
+            # This member may be the last one that the rebalance waits for.
             if group.is_in(PREPARING):
                 await self._joins.check_and_complete(group.group)
 
@@ -532,6 +533,7 @@ class GroupCoordinator:
         key = (group.group, member.member)
         member.heartbeat_satisfied = True
         await self._heartbeats.check_and_complete(key)
+        # The flag completes only the previous deadline: the next one must wait for a heartbeat.
         member.heartbeat_satisfied = False
         # A member whose first join waits sends no heartbeats and may have died: it has a separate,
         # longer timeout (KAFKA-7610).

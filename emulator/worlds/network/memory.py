@@ -103,6 +103,7 @@ class MemoryNetwork:
         # still refuses this attempt.
         listener = self._listeners.get(port)
         await self.kernel.sleep(self.latency("net_connect", process.name))
+        # A paused process accepts connections: the operating system completes the handshake.
         if listener is None or listener.process.state == "dead":
             raise Disconnected(f"connection to port {port} refused")
         host_process = listener.process.name
@@ -112,6 +113,7 @@ class MemoryNetwork:
         )
         if forth.cut or back.cut or forth.disturbed or back.disturbed:
             await self._shake_hands(process, forth, back, timeout_ms)
+            # The broker may have died, or started again, during the handshake.
             if listener.process.state == "dead" or self._listeners.get(port) is not listener:
                 raise Disconnected(f"connection to port {port} refused")
         return MemoryConnection(self, process, client, listener, forth, back)
@@ -197,6 +199,7 @@ class MemoryNetwork:
         if not bytes_per_s or not size:
             return 0
         now = self.kernel.now
+        # All senders share the bandwidth: concurrent responses wait for each other.
         done = max(now, self._free_at_us.get(to, 0)) + size * 1_000_000 // bytes_per_s
         self._free_at_us[to] = done
         return done - now
@@ -342,6 +345,7 @@ class MemoryConnection:
         if self.open:
             self.open = False
             self._network.closed(self)
+            # On the client's lane: a paused client learns of the reset when it resumes.
             self._client_lane.post(self._fail_all)
 
     @labelled("fail_all")
@@ -367,6 +371,7 @@ class MemoryConnection:
         """The broker's network thread has read it; the next request is read after this one's
         response."""
         if self._served is not None:
+            # A request that was sent is served even if its connection has been closed meanwhile.
             # With its own cause: another request's response lets it be served.
             self._backlog.append((self._network.kernel.cause, request))
         else:

@@ -123,7 +123,7 @@ class ContainerBroker(LoggedBroker):
         # As in a shell: 128 plus the signal's number.
         return 128 - self._status if self._status > 128 else self._status
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def pause(self) -> None:
         def pause() -> None:

@@ -170,7 +170,7 @@ class ProcessHost:
     def join(self) -> None:
         self.process.join()
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def pause(self) -> None:
         state = self.state

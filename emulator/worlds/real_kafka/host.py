@@ -66,7 +66,7 @@ class RealHost:
         self._state = state
         self._notes.processes.append(ProcessEvent(at_us, self.broker, state, orderly))
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     @property
     def _now_us(self) -> int:
@@ -76,7 +76,7 @@ class RealHost:
     def pause(self) -> None:
         self.real.signal(signal.SIGSTOP)
         if self._state not in ("dead", "paused"):
-            # Its log says when it is up; nobody has looked since it was launched.
+            # Its log says when it is up, but is read only when asked for.
             is_up = self._state == "starting" and self.real.has_started()
             self._before_pause = "up" if is_up else self._state
             self._report("paused", self._now_us)
