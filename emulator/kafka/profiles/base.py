@@ -76,7 +76,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     write. `send_backoff_ms`: a controller's send thread waits this long before a retry.
     `record_batches`: records sent together are stored as one batch (format 2, KIP-98, 0.11).
     `leaders_in_request`: a follower takes its leader's address from LeaderAndIsr instead of the
-    metadata cache (until 0.9). `group_record_versions`: versions of the values in
+    metadata cache (up to 0.8.2). `group_record_versions`: versions of the values in
     `__consumer_offsets`, of an offset and of a group. `scala`: the library that orders sets and
     maps in the recorded builds. `sent_before_rpc`: request versions of a broker that still writes
     ISRs itself although its code supports AlterIsr (inter.broker.protocol.version 2.6).
