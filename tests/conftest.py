@@ -1,8 +1,8 @@
-"""What every test of this project can rely on.
+"""Settings for all tests of this project.
 
-A shell that starts `make test` in the background has SIGINT ignored, nohup has SIGHUP, and who was
-started so hands it on to all its children: those that a test ends by it would not notice. Here both
-are as in the foreground.
+A shell that starts `make test` in the background ignores SIGINT, nohup ignores SIGHUP, and child
+processes inherit this: those that a test ends by such a signal would not notice. Here both have
+their defaults, as in the foreground.
 """
 
 from __future__ import annotations

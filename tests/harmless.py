@@ -1,5 +1,5 @@
-"""What containers can be given without losing a record by the fault itself, and that is no request:
-for long worlds whose records must all be there at the end."""
+"""Faults for containers that do not lose records by themselves, for long runs whose records must
+all survive."""
 
 from __future__ import annotations
 

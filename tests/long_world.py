@@ -1,11 +1,11 @@
-"""A long world for real processes: random faults, one after the other, for as long as is wanted.
+"""A long run for real processes: random faults, one after the other, for any duration.
 
-Three brokers and several ZooKeeper servers, every topic on three brokers, acks=all, two in-sync
-replicas at least, no unclean elections: nothing that was acknowledged may be lost but to a hazard
-that Kafka has. Faults are those that a target can be given, that heal, and that give up no record
-by themselves (no disk is lost). A supervisor looks every 15 s and starts whoever ended by itself: a
-broker that starts while its old session lives, or ZooKeeper is gone, gives up. Then all is healed
-and the cluster must converge. The same seed gives the same text.
+Three brokers and several ZooKeeper servers, every topic on three brokers, acks=all, at least two
+in-sync replicas, no unclean elections: only a known hazard of Kafka may lose an acknowledged
+record. Faults are those that the target supports, that can be undone, and that lose no record by
+themselves (no disk is lost). A supervisor checks every 15 s and restarts brokers that ended by
+themselves: a broker that starts while its old session lives, or without ZooKeeper, gives up. At the
+end all is healed and the cluster must converge. The same seed gives the same text.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ SETTLE_MS = 80_000
 """How long the healed cluster has; brokers that ended are started again in its first half."""
 
 KERNEL_LATE_MS = 60_000
-"""What is late are clients and faults, not brokers: nothing here depends on that."""
+"""Only clients and faults are late, not brokers, so nothing here depends on it."""
 
 BETWEEN_MS = (3_000, 12_000)
 LOOKS_MS = 15_000

@@ -1,8 +1,8 @@
-"""Where the processor's time goes: `pytest -p tests.processor_times`, with -n or without.
+"""The CPU time of tests: `pytest -p tests.processor_times`, with -n or without.
 
-Durations on a busy machine say how busy it was. This prints what each file and each of the most
-expensive tests took of the processor, in seconds: this process and the children it waited for.
-A fixture counts for the test that asked for it first.
+Durations on a busy machine depend on its load. This prints the CPU time of each file and of the
+most expensive tests, in seconds: of this process and the children it waited for. A fixture counts
+for the test that first needed it.
 """
 
 from __future__ import annotations

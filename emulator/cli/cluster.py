@@ -221,7 +221,7 @@ def _print_ready(console: Console, status: ClusterStatus) -> None:
     console.print("ready; isr cluster status shows it, isr cluster down (or Ctrl-C) ends it")
 
 
-# -- what is asked of a cluster that is up ---------------------------------------------------------
+# -- requests to a running cluster -----------------------------------------------------------------
 
 
 def _request(run: str, request: ControlRequest) -> ControlResponse:

@@ -106,7 +106,7 @@ def command(
         of_side = {
             name: {
                 "verdict": side.verdict,
-                "violations": [_nameless(one) for one in side.violations],
+                "violations": [_without_hazard(one) for one in side.violations],
                 "expectations": side.expectations,
                 "wall_ms": side.wall_ms,
                 "events": len(side.events),
@@ -118,7 +118,7 @@ def command(
     raise typer.Exit(EXIT_CODES[verdict])
 
 
-def _nameless(one: Broken) -> Broken:
+def _without_hazard(one: Broken) -> Broken:
     """The command is about one hazard, so violations do not repeat its name."""
     return msgspec.structs.replace(one, hazard="")
 
@@ -152,7 +152,7 @@ def _show(
     # Each invariant once, with its first violation.
     broken: dict[str, Broken] = {}
     for one in side.matching:
-        broken.setdefault(one.invariant, _nameless(one))
+        broken.setdefault(one.invariant, _without_hazard(one))
     print_violations(console, list(broken.values()), list(side.events))
     for judged in side.expectations:
         if not judged.held:

@@ -109,14 +109,14 @@ def import_folders(
     trace = assemble(sources, began_us)
     for file in reading.files:
         for what, count in file.unread.items():
-            unread[f"{_below(folder, file.path)}: {what}"] += count
+            unread[f"{_relative(folder, file.path)}: {what}"] += count
     missing = reading.missing()
     brokers: dict[int, BrokerImport] = {}
     for broker, account in reading.accounts.items():
         own = [file for file in reading.files if file.broker == broker]
         brokers[broker] = BrokerImport(
             version=account.version,
-            files=[_below(folder, file.path) for file in own],
+            files=[_relative(folder, file.path) for file in own],
             layouts=sorted({file.format.name for file in own if file.format is not None}),
             lines=sum(reading.lines[str(file.path)] for file in own),
             understood=account.understood,
@@ -175,7 +175,7 @@ def _evidence(reading: Reading, facts: Sequence[AnyEvent], imported: Imported) -
         last = max(rows)
         for row, text in enumerate(itertools.islice(file.rows(), last), 1):
             if row in rows:
-                name = _below(Path(imported.folder), file.path)
+                name = _relative(Path(imported.folder), file.path)
                 lines[rows[row]] = f"{name}:{row}: {text[:EVIDENCE_WIDTH]}"
     return dict(sorted(lines.items()))
 
@@ -229,7 +229,7 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
     return sources, clocks
 
 
-def _below(folder: Path, path: Path) -> str:
+def _relative(folder: Path, path: Path) -> str:
     return os.path.relpath(path, folder)
 
 

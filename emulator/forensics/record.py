@@ -121,7 +121,7 @@ def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
         Source(REQUESTS, observed.events),
         transactions,
         *(
-            Source(BROKER_LOGS, [event for event in account.events if not _is_known_better(event)])
+            Source(BROKER_LOGS, [event for event in account.events if not _is_superseded(event)])
             for account in (logs.accounts.values() if logs else ())
         ),
         _registered(notes, transactions),
@@ -135,8 +135,8 @@ def trace_of(cluster: RealKafkaWorld) -> list[AnyEvent]:
 
 def _done(notes: RunNotes, profile: str) -> Source:
     maker = Maker()
-    for action in sorted(notes.actions, key=lambda it: _when(notes, it)):
-        maker.at_us = _when(notes, action)
+    for action in sorted(notes.actions, key=lambda it: _time_of(notes, it)):
+        maker.at_us = _time_of(notes, action)
         maker.emit(e.ActionApplied, action.broker, action.do, action.parameters)
     for process in notes.processes:
         maker.at_us = process.at_us
@@ -149,7 +149,7 @@ def _done(notes: RunNotes, profile: str) -> Source:
     return Source(ACTIONS, maker.events)
 
 
-def _when(notes: RunNotes, action: ActionRecord) -> int:
+def _time_of(notes: RunNotes, action: ActionRecord) -> int:
     """An action through a client happened when it caused its first request to ZooKeeper."""
     if not action.returned_us:
         return action.at_us
@@ -168,15 +168,15 @@ def _when(notes: RunNotes, action: ActionRecord) -> int:
     return action.at_us
 
 
-_KNOWN_BETTER = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
+_SUPERSEDED = (e.BrokerStarting, e.BrokerRegistered, e.BrokerExited)
 """Events that the notes and ZooKeeper's log provide more precisely."""
 
 
-def _is_known_better(event: AnyEvent) -> bool:
+def _is_superseded(event: AnyEvent) -> bool:
     """Of a process's states, only its log shows when it is up."""
     if isinstance(event, e.ProcessStateChanged):
         return event.state != "up"
-    return isinstance(event, _KNOWN_BETTER)
+    return isinstance(event, _SUPERSEDED)
 
 
 def _registered(notes: RunNotes, transactions: Source) -> Source:

@@ -82,7 +82,7 @@ class ManualRun:
         """When the cluster was up, in trace time."""
         return self._run.up_us
 
-    # -- acts --------------------------------------------------------------------------------------
+    # -- steps -------------------------------------------------------------------------------------
 
     def do(self, *actions: Action) -> None:
         """Apply the actions now, in order. Raises ActionFailed."""
@@ -106,7 +106,7 @@ class ManualRun:
                 if on_time is not None:
                     on_time(self.now_us)
         except KeyboardInterrupt:
-            self._again()
+            self._replay_steps()
             raise
         self.acts.append(ManualStep(self.now_us))
         return happened
@@ -116,7 +116,7 @@ class ManualRun:
         if not self.acts:
             return None
         act = self.acts.pop()
-        self._again()
+        self._replay_steps()
         return act
 
     def _act(self, act: ManualStep, on_time: OnTime | None = None) -> None:
@@ -124,13 +124,13 @@ class ManualRun:
         try:
             self._play(act, on_time)
         except BaseException as error:
-            self._again()
+            self._replay_steps()
             if not isinstance(error, Exception):
                 raise
             raise ActionFailed(f"{error}") from error
         self.acts.append(act)
 
-    def _again(self) -> None:
+    def _replay_steps(self) -> None:
         """Replay all steps in a new world."""
         self._session.close()
         self._begin()
@@ -146,7 +146,7 @@ class ManualRun:
             on_time(self.now_us)
         self._run.run_through(act.at_us)
 
-    # -- what was done -----------------------------------------------------------------------------
+    # -- results -----------------------------------------------------------------------------------
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -134,7 +134,7 @@ class ClusterSession:
         """Execute a request. Raises UserError."""
         match request:
             case Down():
-                self._on_own_thread(self._begin_to_end).result()
+                self._on_own_thread(self._refuse_jobs).result()
                 return ControlResponse(self._ended.result())
             case Apply(words, for_us):
                 return ControlResponse(self._do(words, for_us))
@@ -156,7 +156,7 @@ class ClusterSession:
         self._world.clock.put(self._world.kernel.stop)
         return result
 
-    def _begin_to_end(self) -> None:
+    def _refuse_jobs(self) -> None:
         self._is_ending = True
 
     def _do(self, words: list[str], for_us: int) -> str:
@@ -218,7 +218,7 @@ class ClusterSession:
         if isinstance(event, ActionReturned) and event.of in self._responses:
             self._responses.pop(event.of).set_result(event.result)
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- status ------------------------------------------------------------------------------------
 
     def _process_states(self) -> dict[int, ProcessState]:
         return {broker: host.state for broker, host in self._world.cluster.hosts.items()}

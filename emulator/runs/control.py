@@ -114,7 +114,7 @@ class ControlSocket:
         # Through a descriptor, because the path of a socket is limited to 107 bytes.
         descriptor = os.open(folder, os.O_RDONLY)
         try:
-            self._server.socket.bind(_through(descriptor))
+            self._server.socket.bind(_socket_path(descriptor))
             # Nobody can connect before this, because connections are refused until listen().
             self._path.chmod(0o600)
             self._server.server_activate()
@@ -151,7 +151,7 @@ def request_of(run: Path, request: ControlRequest) -> ControlResponse:
         try:
             with socket.socket(socket.AF_UNIX) as connection:
                 connection.settimeout(PATIENCE_S)
-                connection.connect(_through(descriptor))
+                connection.connect(_socket_path(descriptor))
                 connection.sendall(msgspec.json.encode(request) + b"\n")
                 with connection.makefile("rb") as stream:
                     line = stream.readline()
@@ -169,5 +169,5 @@ def request_of(run: Path, request: ControlRequest) -> ControlResponse:
     return response
 
 
-def _through(descriptor: int) -> str:
+def _socket_path(descriptor: int) -> str:
     return f"/proc/self/fd/{descriptor}/{SOCKET}"

@@ -66,7 +66,7 @@ class Child(Generic[B]):
                 warnings.simplefilter("ignore", DeprecationWarning)
                 self.pid = os.fork()
             if self.pid == 0:
-                _be_child(work, self.reads, writes)
+                _run_child(work, self.reads, writes)
         os.close(writes)
 
     def result(self) -> B:
@@ -174,7 +174,7 @@ def in_order(items: Iterable[A], work: Callable[[A], B], jobs: int) -> Iterator[
             following += 1
 
 
-def _be_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
+def _run_child(work: Callable[[], object], reads: int, writes: int) -> NoReturn:
     """Run the work, send the result, and exit without the parent's exit handlers and buffers."""
     code = 1
     try:

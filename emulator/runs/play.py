@@ -99,7 +99,7 @@ class Run:
         self.cluster.on_start = self.start_again
         self.on_up: Callable[[int], object] = lambda _: None
 
-    # -- up ---------------------------------------------------------------------------------------
+    # -- boot -------------------------------------------------------------------------------------
 
     def bring_up(self, *, together: bool = False) -> None:
         """Boot the brokers. If registrations have recorded times, so has `up`. Otherwise each

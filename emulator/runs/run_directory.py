@@ -217,26 +217,28 @@ def _find_run(text: str, base: Path) -> Path:
             return place
     runs = [trace.parent for trace in (base / text).glob(f"*/{TRACE}")]
     if runs:
-        return max(runs, key=_age)
+        return max(runs, key=_sort_key)
     if path.is_dir():
         raise UserError(f"{text}: not a run directory: it has no {TRACE}")
     link = next((place for place in (path, base / text) if place.is_symlink()), None)
     if link is not None and not link.exists():
-        newest = max((trace.parent for trace in base.glob(f"*/*/{TRACE}")), key=_age, default=None)
+        newest = max(
+            (trace.parent for trace in base.glob(f"*/*/{TRACE}")), key=_sort_key, default=None
+        )
         instead = (
             f"the newest run left is {newest}" if newest else "isr run SCENARIO makes a new one"
         )
         raise UserError(f"{link} points to {link.readlink()}, which is gone; {instead}")
-    raise UserError(f"there is no run {text}; {_known(text, base)}")
+    raise UserError(f"there is no run {text}; {_suggestion(text, base)}")
 
 
-def _age(run: Path) -> tuple[str, int]:
+def _sort_key(run: Path) -> tuple[str, int]:
     """The sort key of runs: the time in the name, then the start of the run."""
     begun = run / (RUN if (run / RUN).exists() else TRACE)
     return run.name.partition("-")[0], begun.stat().st_mtime_ns
 
 
-def _known(wrong: str, base: Path) -> str:
+def _suggestion(wrong: str, base: Path) -> str:
     """Suggestions: the existing runs."""
     names = sorted({trace.parent.parent.name for trace in base.glob(f"*/*/{TRACE}")})
     if not names:

@@ -132,7 +132,7 @@ def _first_of(item: Item, kinds: tuple[object, ...]) -> object:
     raise trouble or AssertionError("a union of nothing")
 
 
-# -- what a field's name says ----------------------------------------------------------------------
+# -- checks by name --------------------------------------------------------------------------------
 
 
 def _check(

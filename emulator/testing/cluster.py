@@ -163,7 +163,7 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # -- what is done ------------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def do(self, *actions: Action | str) -> Self:
         """Actions at the present moment: objects, or typed as in `isr play` (`pause 2`)."""

@@ -127,7 +127,7 @@ class ZnodeMalformed(Event, frozen=True, gc=False):
     problem: str
 
 
-# -- a broker's life -------------------------------------------------------------------------------
+# -- a broker's process ----------------------------------------------------------------------------
 
 
 class BrokerStarting(Event, frozen=True, gc=False):

@@ -42,7 +42,7 @@ def causes_of(timeline: Timeline, write: State) -> list[CauseStep]:
             for fault in actions.faults(timeline.events, timeline.end_us):
                 struck = fault.lane in (str(expired.broker), "zookeeper")
                 if struck and fault.from_us <= expired.t <= fault.to_us:
-                    causes.append((fault.from_us, f"{_who(fault.lane)}{fault.text}"))
+                    causes.append((fault.from_us, f"{_lane_prefix(fault.lane)}{fault.text}"))
             break
     return [
         CauseStep((t - timeline.origin_us) / 1000, text)
@@ -58,7 +58,7 @@ def _words(event: AnyEvent) -> str:
     """A short description; empty for irrelevant events."""
     match event:
         case e.ActionApplied(do=do) if do not in actions.SILENT:
-            return f"{_who(actions.lane_of(event))}{actions.describe(event)}"
+            return f"{_lane_prefix(actions.lane_of(event))}{actions.describe(event)}"
         case e.ZkTransaction() if _ends_session(event):
             return f"the ZooKeeper session of broker {event.broker} ended"
         case e.BrokerChange():
@@ -72,7 +72,7 @@ def _words(event: AnyEvent) -> str:
     return ""
 
 
-def _who(lane: str) -> str:
+def _lane_prefix(lane: str) -> str:
     if lane.isdigit():
         return f"broker {lane} "
     return f"{lane} " if lane else ""

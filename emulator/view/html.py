@@ -117,7 +117,7 @@ def _ms(timeline: Timeline, at_us: int) -> float:
     return (at_us - timeline.origin_us) / 1000
 
 
-# -- bands: who knew what --------------------------------------------------------------------------
+# -- bands: known states ---------------------------------------------------------------------------
 
 
 def _bands(timeline: Timeline, partition: TopicPartition) -> Json:

@@ -191,7 +191,7 @@ def _row(text: EventText, choice: Choice) -> Row:
     return row
 
 
-# -- what belongs together -------------------------------------------------------------------------
+# -- joining ---------------------------------------------------------------------------------------
 
 _ANSWERS = frozenset({"isr_updated", "isr_update_rejected", "isr_change_notified"})
 

@@ -280,7 +280,7 @@ def _leo(timeline: Timeline, started: e.IsrUpdateStarted, replica: int) -> int:
     return -1
 
 
-# -- how it became known ---------------------------------------------------------------------------
+# -- propagation -----------------------------------------------------------------------------------
 
 
 def _add_propagation(

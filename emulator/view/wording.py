@@ -198,7 +198,7 @@ def _malformed(event: e.ZnodeMalformed, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, f"{event.field}: {event.problem}", tone="refused")
 
 
-# -- a broker's life -------------------------------------------------------------------------------
+# -- a broker's process ----------------------------------------------------------------------------
 
 
 @describes(e.BrokerStarting)
@@ -317,7 +317,7 @@ def _notified(event: e.IsrChangeNotified, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, rule, Level.STORY, "notice")
 
 
-# -- an ISR on its way through the controller (AlterIsr) ------------------------------------------
+# -- an ISR change through the controller (AlterIsr) ----------------------------------------------
 
 
 @describes(e.AlterIsrProposed)

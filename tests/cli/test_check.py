@@ -100,7 +100,7 @@ def killed(lines: list[bytes]) -> list[bytes]:
 def test_of_a_run_that_was_killed_what_it_wrote_is_judged(
     isr: Isr, run: Path, tmp_path: Path
 ) -> None:
-    """Whether it would have converged nobody knows."""
+    """Whether it would have converged is unknown."""
     rest = altered(run, tmp_path / "killed", killed)
     (rest / "summary.json").unlink()
     code, out, _ = isr("check", rest)

@@ -19,7 +19,7 @@ REAL = Path(__file__).resolve().parents[1] / "recordings" / "kafka-2.6.3"
 SHRINK = REAL / "shrink-expand"
 PLAYED = Path("played/shrink-expand")
 SEEDS = 8
-"""So many runs span every delay that was recorded."""
+"""This many runs span every recorded delay."""
 ALL_POINTS = dict.fromkeys("1234567", True)
 ISSUE_KEYS = {
     "recording", "matched", "seeds", "seeds_agreeing", "agreeing", "points", "first_difference",

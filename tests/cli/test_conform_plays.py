@@ -1,4 +1,4 @@
-"""What `isr conform` says of live plays: each with the races that it lost, in words."""
+"""The output of `isr conform` for live plays: each with the races that it lost."""
 
 from __future__ import annotations
 

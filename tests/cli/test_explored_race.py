@@ -1,8 +1,8 @@
-"""A race of real Kafka found by choices alone, as a user finds it: nothing is held, no fault drawn.
+"""Finds a race of real Kafka by choices alone, as a user would: without holds or random faults.
 
-Broker 2 is gone when its session ends; the controller is about to take it out of the ISR when
-somebody deletes /controller. By itself it comes out right. Where the controller's own messages are
-slow, it writes after another was elected: gone with the fence (KAFKA-6082).
+Broker 2 is gone when its session ends; the controller is about to remove it from the ISR when
+/controller is deleted. In the default order the result is correct. If the controller's messages are
+slow, it writes after another one was elected, which fencing prevents (KAFKA-6082).
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def test_with_the_fence_the_same_search_finds_nothing(isr: Isr) -> None:
 
 
 def test_a_search_that_has_not_run_the_race_does_not_know(isr: Isr) -> None:
-    """Nobody moves the controller before the fourth second."""
+    """The controller does not move before the fourth second."""
     early = ("--from", "2s", "--steps", 3, "--then", "100ms", "--schedules", 20, "--seed", 1)
     code, out, _ = isr("explore", "race.yaml", *early, "--sometimes", "controller moved")
     assert (code, "verdict    unknown: no race was run" in out) == (2, True), out

@@ -1,4 +1,4 @@
-"""`isr hazards`: the list, one of them reproduced, and what is said of a mistake."""
+"""`isr hazards`: the list, one reproduced hazard, and errors."""
 
 from __future__ import annotations
 

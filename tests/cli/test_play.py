@@ -45,7 +45,7 @@ def play(
 
 
 def after(out: str, line: str) -> str:
-    """What was shown after a line was typed, until the next prompt."""
+    """The output between this input line and the next prompt."""
     return out.partition(f"> {line}\n")[2].partition("s> ")[0]
 
 

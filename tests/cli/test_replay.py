@@ -1,4 +1,4 @@
-"""`isr replay RUN` as a user meets it: the same run again, and what is said where it is not."""
+"""`isr replay RUN` as a user runs it: an identical run, and differences."""
 
 from __future__ import annotations
 

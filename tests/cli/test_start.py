@@ -1,4 +1,4 @@
-"""What a command imports before it begins: its own, not that of all others."""
+"""A command imports only what it needs, not the imports of all commands."""
 
 from __future__ import annotations
 

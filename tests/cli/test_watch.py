@@ -47,7 +47,7 @@ STATE = paths.topic_partition_state("orders", 0)
 
 
 class FakeBroker:
-    """Answers ApiVersions and Metadata with what it was told to say; else it hangs up."""
+    """Answers ApiVersions and Metadata with prepared responses; otherwise it hangs up."""
 
     def __init__(self, newest: int = 7) -> None:
         self.newest, self.isr = newest, (1, 2)

@@ -1,5 +1,5 @@
-"""Every fault, workload and command, and every target: what cannot be given is said before anything
-starts; docs/scenarios.md has the table of it.
+"""Every fault, workload and command with every target: unsupported ones are refused before anything
+starts. docs/scenarios.md has the table.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def written(form: str, folder: Path) -> Path:
 
 
 def refused(scenario: LoadedScenario, target: str) -> str:
-    """What is said; empty: it can be given."""
+    """The refusal; empty if the action is supported."""
     try:
         match TARGETS[target]:
             case ("--target", where):
@@ -134,8 +134,8 @@ def test_every_action_has_a_form() -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_the_page_says_which_target_can_be_given_what(form: str, tmp_path: Path, isr: Isr) -> None:
-    """What is not in the table can be given everywhere. A refusal names the action and its time,
-    and nothing has been made."""
+    """Actions that are not in the table are supported everywhere. A refusal names the action and
+    its time, and nothing was created."""
     path = written(form, tmp_path)
     scenario, name = load(path), form.partition(":")[0]
     said = {target: refused(scenario, target) for target in TARGETS}

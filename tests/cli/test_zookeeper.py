@@ -63,7 +63,7 @@ TRANSACTIONS = (
 
 
 def stored(directory: Path, zookeeper: str = "embedded", seen: int = 9, torn: int = 0) -> Path:
-    """A run directory whose trace has seen so many transactions; the log may lack its end."""
+    """A run directory whose trace has `seen` transactions; the log may be torn."""
     folder = directory / "zookeeper" / "version-2"
     folder.mkdir(parents=True)
     records = [

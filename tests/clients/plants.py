@@ -30,7 +30,7 @@ def planted(bug: Callable[[], None], folder: Path) -> dict[str, str]:
 
 
 def short_writes() -> None:
-    """Nobody looks how much of a batch was written."""
+    """The number of bytes written is ignored."""
     from emulator.worlds.storage.stored_logs import StoredLog
 
     class Careless:
@@ -77,7 +77,7 @@ def reads_of_the_uncommitted() -> None:
 
 
 def acknowledgements_at_once() -> None:
-    """acks=all waits for nobody."""
+    """acks=all does not wait for followers."""
     from emulator.kafka.broker.partition import Partition
     from emulator.kafka.model.errors import Errors
 

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.clients]
 
 PROGRAMS = Path(__file__).parent / "programs"
 CACHE = Path(__file__).parents[2] / ".venv" / "clients"
-"""What is fetched and built stays here."""
+"""Downloads and builds are kept here."""
 PAGE = Path(__file__).parents[2] / "docs" / "do" / "clients.md"
 COUNT, BEFORE = 120, 40
 """Records, and how many of them are acknowledged before the leader dies."""
@@ -130,7 +130,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 
 def metadata(brokers: Brokers, topic: str) -> PartitionState | None:
-    """As any broker has it that runs."""
+    """From any running broker."""
     running = next(n for n, broker in brokers.by_id.items() if broker.runs)
     return brokers.partition(running, topic)
 

@@ -238,7 +238,7 @@ def _without_a_third(recording: Recording, site: int) -> Recording:
 
 
 def _then_silent(recording: Recording, site: int) -> Recording:
-    """From one result on, everything that producers are told comes two seconds later."""
+    """From one result on, all results of producers are two seconds late."""
     from_ms = recording.results[site].t
     results = [_later_from(from_ms, r) for r in recording.results]
     return replace(recording, results=results)

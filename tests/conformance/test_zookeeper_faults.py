@@ -1,4 +1,4 @@
-"""What a fault of ZooKeeper does to a cluster: seen, then healed, the same on both ZooKeepers.
+"""The effects of ZooKeeper faults on a cluster, and the recovery, the same on both ZooKeepers.
 
 Lines are told by broker, in order: what its session heard, what it registered, what became of its
 ISR updates. Where threads of a real server race (see each test), a play that met the other outcome
@@ -55,7 +55,7 @@ class Told:
         return [one for one in self.events if isinstance(one, e.ActionApplied) and one.do == do]
 
     def story(self, event: AnyEvent) -> list[str]:
-        """What led to it, from the beginning."""
+        """The causes of the event, earliest first."""
         by_seq = {one.seq: one for one in self.events}
         kinds: list[str] = []
         cause: AnyEvent | None = event
@@ -209,8 +209,8 @@ def test_a_delayed_link_delays_each_way_until_it_is_healed(zookeeper: str) -> No
 
 
 def kept_by_all(told: Told) -> str | None:
-    """Who reaches a server that listens and has not read its data gets no answer, and loses its
-    session: Ensemble.load."""
+    """A client that connects to a server before it has loaded its data gets no response, and loses
+    its session: Ensemble.load."""
     lost = [broker for broker in (1, 2, 3) if "Expired" in told.of(broker)]
     return f"{lost} connected before the server had its data" if lost else None
 

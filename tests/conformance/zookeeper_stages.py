@@ -68,8 +68,8 @@ class Loses(msgspec.Struct, frozen=True):
 
 
 class Sleeps(msgspec.Struct, frozen=True):
-    """The rover stands still until the server has closed its session; meanwhile `a` asks. Then it
-    goes on, learns of it, and opens another session."""
+    """The rover is suspended until the server has closed its session; meanwhile `a` sends requests.
+    Then it resumes, learns of the expiry, and opens another session."""
 
     meanwhile: tuple[Request, ...]
 
@@ -96,7 +96,7 @@ Words = tuple[object, ...]
 
 
 class Player:
-    """One client on one stage; `heard` is what its sessions told it, in words."""
+    """One client on one stage; `heard` is the transcript of its sessions."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self._stage, self.name = stage, name
@@ -134,7 +134,7 @@ class Player:
 
 
 class Stage(ABC):
-    """What both stages do alike: take steps, and put what is heard into words."""
+    """The common part of both stages: take steps, and write transcripts."""
 
     def __init__(self) -> None:
         self._folder = ""
@@ -178,7 +178,7 @@ class Stage(ABC):
 
     @abstractmethod
     def take_log(self) -> list[Transaction]:
-        """What the server logged since the last call."""
+        """The transactions in the server's log since the last call."""
 
     # ---- steps
 
@@ -197,7 +197,7 @@ class Stage(ABC):
         self.take_log()
 
     def do(self, step: Step) -> None:
-        """Take a step and wait until all that follows from it has been heard."""
+        """Take a step, and wait until all of its effects have been observed."""
         rover = self.players[ROVER]
         if isinstance(step, Asks):
             player = self.players[step.client]
@@ -270,7 +270,7 @@ class Stage(ABC):
         self.until(lambda: player.state is SessionState.CONNECTED)
 
     def take(self) -> dict[str, list[Words]]:
-        """What each client heard since the last call."""
+        """The transcript of each client since the last call."""
         heard = {name: player.heard for name, player in self.players.items()}
         for player in self.players.values():
             player.heard = []
@@ -283,7 +283,8 @@ class Stage(ABC):
         return self.away and player.name == ROVER
 
     def _look_around(self, step: Step) -> None:
-        """Who has had answers has heard what came before them; the others ask for one."""
+        """A client with a response has received everything before it; the others send a request to
+        make sure."""
         answered = step.client if isinstance(step, Asks) and step.requests else ""
         present = [
             player
@@ -343,7 +344,7 @@ class Stage(ABC):
         return words
 
     def _transaction(self, one: Transaction) -> Transaction | None:
-        """As it is compared; None where it belongs to another play."""
+        """In comparable form; None if it belongs to another play."""
         if one.path and self.inside(one.path) is None:
             return None
         return msgspec.structs.replace(
@@ -475,8 +476,8 @@ class Real(Stage):
         self.until(lambda: self.players[ROVER].state is SessionState.DISCONNECTED)
 
     def expire(self) -> None:
-        """It stands still meanwhile: it would take its session back before the server has read
-        that it is to end, since it reconnects a thousand times as fast as Java's client."""
+        """The client is suspended meanwhile. Otherwise it would take its session back before the
+        server has closed it, since it reconnects a thousand times as fast as Java's client."""
         self._service.gate(ROVER).pause()
         self._service.expire(ROVER)
         assert self._service.expiries.settle(PATIENCE_S)

@@ -31,7 +31,7 @@ OF_PROJECT = f"com.docker.compose.project={PROJECT}"
 
 
 def free_ports(count: int) -> list[int]:
-    """Of loopback; different ones, which nobody listens on."""
+    """Different unused ports on loopback."""
     reserved = [reserve(0) for _ in range(count)]
     try:
         return [int(one.getsockname()[1]) for one in reserved]
@@ -82,7 +82,7 @@ class Compose:
         self.observer: ClusterObserver
 
     def __call__(self, *words: str) -> str:
-        """What it printed. Its own progress goes to standard error."""
+        """Standard output. Progress goes to standard error."""
         done = self.tried(*words)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
@@ -117,7 +117,7 @@ class Compose:
         return found
 
     def at_root(self) -> list[str]:
-        """What ZooKeeper has there: of this cluster, and of runs with a chroot."""
+        """ZooKeeper's root: this cluster, and runs with a chroot."""
         client = KazooClient(AT_ZOOKEEPER)
         client.start(PATIENCE_S)
         try:
@@ -141,7 +141,7 @@ class Compose:
         return {name: float(value) for name, value in pairs}
 
     def controllers(self) -> list[int]:
-        """Who thinks that he is one, of those that answer."""
+        """The brokers that believe they are the controller, of those that respond."""
         found = []
         for broker in PAGES:
             try:
@@ -153,7 +153,7 @@ class Compose:
 
 
 def eventually(check: Any) -> Any:
-    """What `check` gives, once it gives something; it may fail until then."""
+    """The result of `check`, repeated until it succeeds."""
     for attempt in tenacity.Retrying(
         stop=tenacity.stop_after_delay(PATIENCE_S),
         wait=tenacity.wait_fixed(0.3),

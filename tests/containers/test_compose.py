@@ -46,7 +46,7 @@ def orders(compose: Compose) -> None:
 
 
 def _state(compose: Compose, partition: str) -> SeenState:
-    """As ZooKeeper has it."""
+    """The state in ZooKeeper."""
     state = compose.observer.look().seen.partitions[partition].state
     assert state is not None
     return state

@@ -77,8 +77,8 @@ BAD_ENDS = (
     r"halted: (?!SIGTERM).*|Traceback.*"
     r"|cannot start: (?!ZooKeeperError: (?:NODE_EXISTS|OPERATION)).*"
 )
-"""A broker that starts while its old session lives, or there is no ZooKeeper, gives up: Kafka. One
-that is told to stop while it starts ends at once."""
+"""A broker that starts while its old session lives, or without ZooKeeper, gives up, as Kafka does.
+One that is terminated during its start ends at once."""
 
 
 def _nobody_died_by_itself(run: Path) -> None:

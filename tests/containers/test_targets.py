@@ -55,7 +55,7 @@ def test_one_server_of_three_and_a_network_that_is_taken_away(isr: Isr, tmp_path
     run = performed(isr, tmp_path / "struck.yaml", "--target", "containers", "--out", tmp_path)
     assert run.code == 0, run.said
     assert run.summary["lost"] == 0
-    ends = "closeSession"  # nobody may have asked for that: a session that ran out
+    ends = "closeSession"  # without a request: an expired session
     writes = [e for e in run.of(events.ZkTransaction) if e.broker and e.op != ends]
     assert all(isinstance(run.events[e.cause], events.ZkRequest | events.ZkSent) for e in writes)
     assert left_by() == []

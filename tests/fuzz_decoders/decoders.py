@@ -336,7 +336,7 @@ def _read_znode(data: bytes) -> object:
 
 
 def _traces() -> st.SearchStrategy[bytes]:
-    """Of this format and of the first."""
+    """Traces of the current and the first format."""
 
     def written(version: int, events: Sequence[object]) -> bytes:
         header = Header(version, "s", 1, "2.6", "simulated")
@@ -428,14 +428,14 @@ choices:
 
 @cache
 def _log_lines() -> list[bytes]:
-    """Of each kind of file and several versions: some of its lines."""
+    """Some lines of each kind of file, of several versions."""
     files = sorted(LOGS.rglob("broker-1/*.log.gz"))
     texts = [gzip.decompress(file.read_bytes()).splitlines(keepends=True) for file in files]
     return [b"".join(lines[:: max(1, len(lines) // 40)]) for lines in texts]
 
 
 def _import_logs(folder: Path) -> object:
-    """As each kind of file, beside one line that is one."""
+    """Import as each kind of file, beside a valid line."""
     text = (folder / "server.log").read_bytes()
     for name in ("controller.log", "state-change.log"):
         (folder / name).write_bytes(text)
@@ -469,7 +469,7 @@ def _open_data_set(data: bytes) -> object:
 
 
 def _open_directory(folder: Path) -> object:
-    """As a segment, an epoch file, the file of gaps, a checkpoint and meta.properties."""
+    """Open as a segment, an epoch file, the file of gaps, a checkpoint and meta.properties."""
     data = (folder / "data").read_bytes()
     for place in ("orders-0", "orders-1"):
         (folder / place).mkdir()

@@ -1,4 +1,4 @@
-"""What hostile input is made of: a valid one, changed where its format has structure.
+"""Hostile input: valid input, mutated according to its structure.
 
 Bytes get other lengths, ends and pieces of a neighbour; JSON and YAML other values at any place of
 the document, and lines are dropped, repeated and exchanged.
@@ -83,8 +83,7 @@ def other_bytes(data: bytes) -> st.SearchStrategy[bytes]:
 
 
 def other_lines(data: bytes) -> st.SearchStrategy[bytes]:
-    """Of a text: lines dropped, repeated, exchanged or glued, other numbers in them, or other
-    bytes."""
+    """A text with lines dropped, repeated, exchanged or joined, and with other numbers or bytes."""
 
     @st.composite
     def changed(draw: st.DrawFn) -> bytes:
@@ -135,7 +134,7 @@ def _other_value(draw: st.DrawFn, document: Any) -> Any:
 
 
 def other_json(data: bytes) -> st.SearchStrategy[bytes]:
-    """Of lines of JSON: other values in one, or other lines."""
+    """Lines of JSON with other values in one of them, or other lines."""
 
     @st.composite
     def changed(draw: st.DrawFn) -> bytes:
@@ -154,7 +153,7 @@ def other_json(data: bytes) -> st.SearchStrategy[bytes]:
 
 
 def other_yaml(data: bytes) -> st.SearchStrategy[bytes]:
-    """Of a YAML document: other values, other lines, or what YAML can say and nobody expects."""
+    """A YAML document with other values or lines, or unusual features of YAML."""
     document = yaml.safe_load(data)
 
     @st.composite

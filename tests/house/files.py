@@ -102,7 +102,8 @@ def read_house(root: Path) -> House:
 
 
 def paths_under(root: Path) -> list[str]:
-    """What git tracks or would track; in a copy without git, all but what is made."""
+    """The files that git tracks or would track; in a copy without git, all except generated
+    ones."""
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=root,

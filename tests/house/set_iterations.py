@@ -1,4 +1,4 @@
-"""Finds iterations over what is plainly a set: their order is nobody's, a hash decides it."""
+"""Finds iterations over sets: their order depends on hashes."""
 
 import ast
 

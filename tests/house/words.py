@@ -164,7 +164,7 @@ def sentences_are_short(house: House) -> Iterator[str]:
 
 
 def sentences(page: str) -> list[str]:
-    """Of a page's prose: without code, tables, headings and pictures."""
+    """The sentences of a page's prose: without code, tables, headings and pictures."""
     prose = re.sub(r"^```.*?^```", "", page, flags=re.MULTILINE | re.DOTALL)
     prose = re.sub(r"^(?:\||#|!|<).*$", "", prose, flags=re.MULTILINE)
     prose = re.sub(r"^\s*(?:[-*]|\d+\.) ", "\n\n", prose, flags=re.MULTILINE)

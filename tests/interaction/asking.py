@@ -52,7 +52,7 @@ def fetch_3(at: int = 10) -> Incoming:
 
 
 def pending(profile: str = "2.7", **guards: bool) -> Playbook:
-    """A leader with ISR 1,2 that has asked for 1,2,3."""
+    """A leader with ISR 1,2 that has proposed 1,2,3."""
     switched = {name.replace("_", "-"): on for name, on in guards.items()}
     play = leading(isr=(1, 2), profile=profile, guards=switched)
     play >> fetch_3() << EXPANSION

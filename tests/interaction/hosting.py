@@ -188,7 +188,7 @@ def update_metadata(
     controller_epoch: int = CONTROLLER_EPOCH,
     live: tuple[LiveBroker, ...] = LIVE,
 ) -> Incoming:
-    """The controller tells what is to be told to clients."""
+    """The controller sends new metadata."""
     request = UpdateMetadataRequest(2, controller_epoch, -1, states, live)
 
     def start(play: Playbook) -> None:

@@ -66,7 +66,7 @@ Incoming = Callable[["Playbook"], None]
 
 
 class ScriptedSession:
-    """zk.wire.Session: what is submitted is said; it is answered when the script says so."""
+    """zk.wire.Session: records each request; the script sends the responses."""
 
     def __init__(self, zookeeper: ScriptedZooKeeper, session_id: int, lane: Lane) -> None:
         self._zookeeper, self.session_id, self.lane = zookeeper, session_id, lane
@@ -122,8 +122,8 @@ class ScriptedZooKeeper:
 
 
 class ScriptedConnection:
-    """kafka.protocol.transport.Connection: every request is said. Control requests are answered
-    without error unless the other end was made silent; others wait for the script."""
+    """kafka.protocol.transport.Connection: records each request. Control requests are answered
+    without error unless the other end is silent; others wait for the script."""
 
     def __init__(self, network: ScriptedNetwork, broker: int) -> None:
         self._network, self._broker = network, broker
@@ -145,7 +145,7 @@ class ScriptedConnection:
         return answer
 
     def close(self) -> None:
-        """What is in flight fails."""
+        """Requests in flight fail."""
         self.open = False
         while self.waiting:
             self.waiting.popleft().resolve(Disconnected("closed"))
@@ -189,7 +189,7 @@ class Playbook:
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """What a stage adds: `controller`, `hosted`, `fetchers`."""
+            """The attributes of a stage: `controller`, `hosted`, `fetchers`."""
 
     def __init__(
         self,
@@ -217,7 +217,7 @@ class Playbook:
     # -- the script --------------------------------------------------------------------------------
 
     def __rshift__(self, incoming: Incoming) -> Playbook:
-        """Something comes in; everything that came out before must have been asked for."""
+        """An input; all outputs so far must have been expected."""
         self.nothing_else()
         incoming(self)
         self.settle()
@@ -234,7 +234,7 @@ class Playbook:
         return self
 
     def nothing_else(self) -> None:
-        """All that came out was asked for."""
+        """All outputs were expected."""
         assert not self.said, "came out unasked:\n  " + "\n  ".join(self.said)
 
     def __enter__(self) -> Playbook:
@@ -260,7 +260,7 @@ class Playbook:
     # -- the stage ---------------------------------------------------------------------------------
 
     def take(self, **steps_ms: int) -> None:
-        """Who comes to a place of this name, which the core gives it, needs so long there."""
+        """A task that reaches the core's checkpoint of this name takes this long there."""
 
         async def step(name: str, task: Task) -> None:
             await task.process.kernel.sleep(steps_ms[name] * 1000)
@@ -280,7 +280,7 @@ class Playbook:
         self.kernel.run(self.kernel.now)
 
     def forget(self) -> None:
-        """What came out while the stage was set is nobody's business."""
+        """Ignore the outputs of the set-up."""
         self.said.clear()
 
     def run(self, body: Coroutine[Any, Any, Any]) -> Any:

@@ -122,7 +122,7 @@ def test_without_the_maximal_isr_a_record_is_acknowledged_that_the_new_member_ma
 def test_one_that_is_to_leave_holds_the_high_watermark_until_the_answer_and_the_next_trigger() -> (
     None
 ):
-    """H18: nobody looks at the high watermark when the shrink is committed (up to 3.0)."""
+    """H18: the high watermark is not checked when the shrink is committed (up to 3.0)."""
     with shrinking() as play:
         (
             play

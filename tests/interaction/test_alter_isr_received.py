@@ -1,5 +1,5 @@
-"""What the controller does with AlterIsr: which proposals it takes, what it writes, whom it tells,
-and what it answers (spec §7.4)."""
+"""The controller's handling of AlterIsr: accepted proposals, writes, requests to brokers, and
+responses (spec §7.4)."""
 
 from __future__ import annotations
 

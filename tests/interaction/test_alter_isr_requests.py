@@ -226,7 +226,7 @@ def test_from_2_8_on_what_the_controller_does_not_know_is_proposed_again_to_the_
 
 
 def test_the_controller_of_then_is_remembered_until_it_refuses() -> None:
-    """Who is controller is looked up before there is anything to ask."""
+    """The controller is looked up before there is anything to send."""
     with leading(isr=(1, 2), profile="2.7") as play:
         play >> controller_is_3() >> fetch_3() << EXPANSION << "fetch-3: nothing, hw 10"
         play >> after_ms(50) << ASKS

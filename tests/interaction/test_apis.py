@@ -257,7 +257,7 @@ def test_acks_0_gets_no_answer() -> None:
 
 
 def test_acks_0_that_fails_closes_the_connection() -> None:
-    """Nobody reads an error; who finds the connection closed asks for metadata."""
+    """The client reads no error; when it finds the connection closed it requests metadata."""
     with Serving() as play:
         play >> request(produce(acks=0, partition=ORDERS_1)) << "answer: closed"
 
@@ -398,7 +398,7 @@ def test_an_illegal_name_is_refused_and_zookeeper_is_not_asked() -> None:
 
 
 def test_a_name_that_collides_with_anothers_is_refused() -> None:
-    """Only where a dot or an underscore is in it are the others asked for."""
+    """Other names are fetched only if this one has a dot or an underscore."""
     with Serving(is_controller=True) as play:
         (
             play

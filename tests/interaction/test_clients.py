@@ -114,12 +114,12 @@ class OneBroker:
         return producer
 
     def tells(self, *, leader: int, epoch: int, version: int = 9) -> None:
-        """What it says of its partitions from now on; everybody has asked twice since then."""
+        """Set the broker's metadata; every client has requested it twice since then."""
         self.leader, self.epoch, self.version = leader, epoch, version
         self.run_ms(2500)
 
     def tells_of(self, *topics: str, for_ms: int) -> None:
-        """It knows these topics and no others, for so long."""
+        """Set the topics that the broker knows, for this long."""
         self.topics = topics
         self.run_ms(for_ms)
 
@@ -465,7 +465,7 @@ def test_in_a_rolling_upgrade_an_older_broker_is_believed_and_the_epoch_forgotte
 
 
 def test_a_topic_that_was_gone_begins_anew_and_so_do_its_epochs() -> None:
-    """rd_kafka_topic_set_notexists: believed half a minute after the topic was first heard of."""
+    """rd_kafka_topic_set_notexists: believed for half a minute after the topic was first named."""
     with OneBroker(0) as cluster:
         producer = cluster.producer()
         cluster.tells_of(for_ms=32_000)

@@ -187,7 +187,8 @@ def test_without_a_known_leader_the_event_ends_and_nobody_is_answered() -> None:
 
 
 def test_a_move_through_the_api_begins_as_recorded() -> None:
-    """Topic znode, completeness, epoch bump, everybody, then the new replica (spec §6.13)."""
+    """Topic znode, completeness, epoch bump, requests to every broker, then the new replica (spec
+    §6.13)."""
     with Commanded({ORDERS_0: led_by(1, (1, 2))}, replicas=(1, 2)) as play:
         play >> reassigns({ORDERS_0: (3, 2)}) << f"exists {REASSIGN} W" >> no_node
         found = play.topic_written()[0]

@@ -14,15 +14,15 @@ WITHOUT_3 = f"[{FENCE}, set orders-1 at v5: leader 1, epoch 5, isr 1,2, controll
 
 
 def told_of(partition: str, *receivers: int) -> list[str]:
-    """What the controller sends when `partition` has lost broker 3, in the order of each lane."""
+    """The controller's requests after `partition` has lost broker 3, in the order of each lane."""
     new = f"({partition} leader 1 isr 1,2 v6)"
     roles = [f"to {b}: LeaderAndIsr {new}" for b in receivers]
     return [*roles, *(f"to {b}: UpdateMetadata live 1,2,3 {new}" for b in (1, 2, 3))]
 
 
 def stops(**takes_ms: int) -> Controlling:
-    """Broker 3, leader of orders-0 and follower in orders-1, announces its end to a controller
-    whose steps take so long; a leader is elected and written."""
+    """Broker 3, leader of orders-0 and follower in orders-1, announces its shutdown to a controller
+    whose steps take this long; a leader is elected and written."""
     play = Controlling({ORDERS_0: led_by(3, (3, 1, 2)), ORDERS_1: led_by(1, (1, 2, 3))})
     play.take(**takes_ms)
     play >> announces(3) << "getData orders-0" >> state(3, (3, 1, 2), version=5) << ELECTED

@@ -60,7 +60,7 @@ def test_a_fenced_write_ends_the_event_and_the_controller_looks_whose_turn_it_is
 
 
 def test_what_the_fenced_transition_had_gathered_spoils_every_later_one_of_this_process() -> None:
-    """KAFKA-12315, never repaired in 2.6: nobody empties a state machine's batch."""
+    """KAFKA-12315, never fixed in 2.6: the state machine's batch is not emptied."""
     with fenced_while_a_replica_leaves() as play:
         play._make_active(LED, (1, 2, 3), (1, 2, 3))
         play.settle()
@@ -127,7 +127,7 @@ def test_a_fenced_write_whose_look_fails_is_logged_as_well() -> None:
 
 
 def test_giving_up_what_another_has_already_is_only_logged() -> None:
-    """triggerControllerMove: the delete is fenced, and nobody looks again."""
+    """triggerControllerMove: the delete is fenced, and not repeated."""
     with Controlling(LED) as play:
         play.process.spawn("move", play.controller._trigger_controller_move())
         play.settle()

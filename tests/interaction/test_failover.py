@@ -39,7 +39,7 @@ def electing() -> Controlling:
 
 
 def started(play: Controlling) -> Controlling:
-    """The controller thread has begun: it watches /controller, and nobody has it."""
+    """The controller thread has started: it watches /controller, which does not exist."""
     play.controller.startup()
     play.settle()
     (
@@ -54,7 +54,7 @@ def started(play: Controlling) -> Controlling:
 
 
 def fails_over_at_once(play: Controlling) -> None:
-    """What begins a fail-over shows that the election was won."""
+    """The first requests of a fail-over show that the election was won."""
     play << "exists /admin/preferred_replica_election W"
 
 

@@ -173,7 +173,7 @@ def test_a_log_without_epochs_is_cut_to_the_high_watermark_and_fetching_begins()
 
 
 def starting(profile: str = "2.6", **takes_ms: int) -> Hosting:
-    """A broker whose new fetcher threads take so long from step to step."""
+    """A broker whose new fetcher threads take this long between steps."""
 
     play = Hosting(profile=profile)
     play.take(**takes_ms)
@@ -255,8 +255,8 @@ def grown(play: Hosting, *lengths: tuple[int, int]) -> None:
 
 
 def told_to_follow(*lengths: tuple[int, int], epoch: int = 9) -> Hosting:
-    """A follower with a log of these epochs is told of a new epoch; it asks where the last one
-    ended."""
+    """A follower with a log of these epochs learns of a new epoch; it requests the end of its last
+    one."""
     play = Hosting(state_of(leader=-1, epoch=0))
     grown(play, *lengths)
     (
@@ -454,7 +454,7 @@ def test_a_follower_that_is_fenced_while_it_asks_for_the_leaders_end_fails() -> 
 
 
 def test_a_disk_that_fails_while_a_log_is_cut_to_the_leaders_end_delays_the_partition() -> None:
-    """handleOutOfRangeError catches it before anybody marks the partition as failed."""
+    """handleOutOfRangeError catches it before the partition is marked as failed."""
     with out_of_range(following()) as play:
         play.disk.directories[0].failed = True
         play >> answers(2, ListOffsetsResponse(Errors.NONE, 1))

@@ -49,7 +49,7 @@ def half_a_batch_fits() -> Iterator[None]:
 def test_after_a_write_that_failed_all_are_refused_also_when_there_is_space_again(
     disk: Disk, tmp_path: Path
 ) -> None:
-    """Nobody has handled the failure yet."""
+    """The failure has not been handled yet."""
     with Hosting(ALONE, disk=disk) as play:
         play >> produce(data=DATA) << "hw 1" << "produce: NONE at 0"
         with half_a_batch_fits():

@@ -90,8 +90,7 @@ def line_of(response: Any) -> str:
 
 
 class Coordinating(Hosting):
-    """Broker 1 leads the only partition of __consumer_offsets; alone in its ISR where nothing else
-    is said."""
+    """Broker 1 leads the only partition of __consumer_offsets; by default alone in its ISR."""
 
     def __init__(self, isr: tuple[int, ...] = (1,), disk: Disk | None = None, **how: Any) -> None:
         super().__init__(disk=disk, **how)
@@ -117,7 +116,7 @@ class Coordinating(Hosting):
         return self.drawn // 4 if self.drawn % 4 == 0 else 0
 
     def _hear(self, event: Any) -> None:
-        """Of the partition's own log nothing is said."""
+        """Ignore the partition's own log."""
 
 
 def asks(client: str, request: GroupRequest) -> Incoming:
@@ -179,7 +178,7 @@ def stable(play: Coordinating) -> Coordinating:
 
 
 def test_members_that_start_together_get_one_generation() -> None:
-    """group.initial.rebalance.delay.ms is waited for again when somebody has come meanwhile."""
+    """group.initial.rebalance.delay.ms starts again if a member has joined meanwhile."""
     with Coordinating() as play:
         play >> join("a") >> after_ms(2000) >> join("b") >> after_ms(3000) >> after_ms(999)
         play >> after_ms(1) << "a: a1 in 1 leads a1,b2" << "b: b2 in 1 follows a1"
@@ -258,7 +257,7 @@ def test_a_member_that_joins_makes_all_join_again() -> None:
 
 
 def test_who_does_not_join_again_is_out_after_the_rebalance_time_out() -> None:
-    """It goes on with its heartbeats meanwhile: its session does not end first."""
+    """It keeps sending heartbeats meanwhile, so its session does not end first."""
     with stable(Coordinating()) as play:
         play >> join("c") >> join("a", "a1")
         for _ in range(8):
@@ -282,7 +281,7 @@ def test_when_the_leader_leaves_another_member_leads() -> None:
 
 
 def test_a_static_member_that_restarts_takes_its_place() -> None:
-    """KIP-345: nobody else joins again, and the process before it is fenced."""
+    """KIP-345: no other member rejoins, and the previous process is fenced."""
     with Coordinating() as play:
         play >> at_once(join("s", instance="s"), join("b")) >> after_ms(6000)
         play << "s: s1 in 1 leads s1,b2" << "b: b2 in 1 follows s1"
@@ -318,7 +317,7 @@ def test_of_a_partition_that_does_not_exist_no_offset_is_kept() -> None:
 
 
 def test_the_next_coordinator_finds_groups_and_offsets_in_the_log() -> None:
-    """Members go on as if nothing had happened, and have a whole session to be heard of."""
+    """Members continue undisturbed, and have a whole session timeout for their next heartbeat."""
     with stable(Coordinating()) as before:
         before.run(before.metadata_cache.update(orders_known()))
         before >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"

@@ -130,7 +130,7 @@ def test_a_broker_that_is_not_controller_does_nothing() -> None:
 
 
 def test_a_notification_goes_even_when_its_states_could_not_be_read() -> None:
-    """H9: the change is not told to anybody until the next one."""
+    """H9: brokers learn of the change only with the next one."""
     with Controlling(BOTH) as play:
         (
             play

@@ -117,7 +117,7 @@ def test_the_propagation_task_looks_every_two_and_a_half_seconds() -> None:
 
 @pytest.mark.parametrize("crash_after_ms", [4999, 5000])
 def test_the_high_watermark_is_written_down_every_five_seconds(crash_after_ms: int) -> None:
-    """What a restart finds is that of the last checkpoint, 0 where there was none (§3.5)."""
+    """A restart reads the last checkpoint, 0 if there is none (§3.5)."""
     with leading(isr=(1,)) as play:
         play >> after_ms(1) >> produce(acks=1) << "hw 11" << "produce: NONE at 10"
         play >> after_ms(crash_after_ms - 1)

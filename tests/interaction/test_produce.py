@@ -374,7 +374,7 @@ def test_no_leader_at_all_is_a_leader_that_is_not_alive() -> None:
 
 
 def test_a_new_leader_waits_for_every_member_before_its_high_watermark_moves() -> None:
-    """Where the followers were under another leader is forgotten."""
+    """The followers' offsets under another leader are forgotten."""
     with Hosting(state_of(leader=2, epoch=3), records=10) as play:
         (
             play

@@ -207,7 +207,7 @@ def test_an_answer_other_than_connection_loss_is_never_retried() -> None:
 
 
 def test_a_request_is_not_retried_under_another_session() -> None:
-    """KAFKA-2729: it would be written by a broker that is somebody else by then."""
+    """KAFKA-2729: it would be written by a broker with a new identity."""
     with Playbook() as play:
         (
             play
@@ -282,7 +282,7 @@ def test_at_most_so_many_requests_are_on_their_way() -> None:
 
 
 class Handler:
-    """Says what it is told."""
+    """Runs what it receives."""
 
     def __init__(self, play: Playbook, path: str) -> None:
         self.path, self._say = path, play.say

@@ -29,7 +29,7 @@ def controlling() -> Controlling:
 
 
 def registers_and_looks(play: Controlling) -> Controlling:
-    """What follows every expiry; the second look is the election's own first step."""
+    """The requests after every expiry; the second read is the election's own first step."""
     return play << "closeSession" << "registers" << "exists /controller W"
 
 

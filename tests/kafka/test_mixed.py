@@ -125,7 +125,7 @@ class MixedCluster:
         raise AssertionError("not within our patience")
 
     def until_isr(self, topic: str, leader: int, isr: set[int]) -> None:
-        """As each member of the ISR tells clients."""
+        """In the metadata of each ISR member."""
         self.until(
             lambda: all(
                 (state.leader, set(state.isr)) == (leader, isr)

@@ -36,7 +36,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
 
 
 def tool(brokers: Brokers, name: str, *words: object) -> str:
-    """What a command of `kafka.admin` says."""
+    """The output of a command of `kafka.admin`."""
     release = find_release("2.6.3", None)
     command = [find_java(), "-cp", release.class_path, f"kafka.admin.{name}"]
     command += ["--bootstrap-server", brokers.bootstrap, *map(str, words)]
@@ -81,7 +81,7 @@ def test_kafka_consumer_groups_lists_describes_and_deletes(brokers: Brokers) -> 
 
 
 def at_coordinator(brokers: Brokers, commit: OffsetCommitRequest) -> Errors:
-    """What the commit is answered there; the first question for a coordinator creates its topic."""
+    """The response to a commit; the first request for a coordinator creates its topic."""
     found = send_request(("127.0.0.1", brokers.ports[1]), FindCoordinatorRequest(commit.group), 20)
     assert isinstance(found, FindCoordinatorResponse)
     if found.error is not Errors.NONE:

@@ -34,8 +34,8 @@ PLAYS = 3
 
 SEEDS = range(3)
 BOOT_US = 10_000_000
-"""Where a broker starts again, the run is longer by this: a process takes seconds to boot on a busy
-machine, and what it leads to is told five seconds later."""
+"""A run in which a broker restarts is longer by this: a process takes seconds to boot on a busy
+machine, and the consequences are propagated five seconds later."""
 
 SETTINGS = {"kind": "settings", "kafka": "2.6.3"}
 POINTS = range(1, 8)
@@ -78,8 +78,8 @@ class LiveRun:
 
 
 def isr_run(name: str, out: Path, *words: str) -> LiveRun:
-    """As a user has it (a name, or a file); again when the machine was too slow to tell, or for the
-    judge to agree."""
+    """A run by its name or file; repeated if the machine was too slow to judge, or until the judge
+    agrees."""
     for _ in range(PLAYS):
         command = (*ISR, "run", name, *words, "--out", str(out), "--json")
         told = subprocess.run(
@@ -96,7 +96,7 @@ def isr_run(name: str, out: Path, *words: str) -> LiveRun:
 
 
 def differences(run: LiveRun) -> dict[int, object]:
-    """Of the live run and the simulated one that is nearest, in the points that can be compared."""
+    """The differences of the live run and the nearest simulated one, in the comparable points."""
     points = comparable(run)
     if not points:
         return {}

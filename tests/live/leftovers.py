@@ -1,4 +1,4 @@
-"""What a run must not leave behind: threads of ours, child processes, open files."""
+"""Leftovers that a run must not have: our threads, child processes, open files."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def nothing_stays() -> Iterator[None]:
 
 
 def _open_files() -> list[str]:
-    """What the descriptors are of: `socket:[123]`, a path."""
+    """The targets of open descriptors: `socket:[123]`, a path."""
     names = []
     for descriptor in Path("/proc/self/fd").iterdir():
         try:

@@ -72,8 +72,7 @@ LOST = (-4, -112)
 def runs(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, Future[LiveRun]]]:
-    """Those that tests were chosen for, a few at a time, the longest first; whoever needs one waits
-    for it."""
+    """The chosen tests' runs, a few at a time, the longest first; a test waits for its own."""
     out = tmp_path_factory.mktemp("runs")
     chosen = {name for item in request.session.items for name in NAMES if f"[{name}]" in item.name}
     longest_first = sorted(chosen, key=lambda name: -scenario(name).duration_us)
@@ -159,8 +158,8 @@ def _text(data: bytes | None) -> str | None:
 
 
 def test_every_write_of_a_broker_is_a_transaction_and_the_other_way_round(run: LiveRun) -> None:
-    """From sender to request to transaction to reply, cause by cause, nothing left over but what
-    was told that its connection or session ended, and what a process that died was waiting for."""
+    """From sender to request to transaction to reply, cause by cause. The only exceptions are
+    requests that failed with their connection or session, and those of a process that died."""
     by_seq = {event.seq: event for event in run.events}
     sent = {event.seq for event in run.of(ZkSent) if event.op not in READS}
     logged = [one for one in run.of(ZkTransaction) if one.op not in SESSIONS and one.broker]

@@ -1,8 +1,8 @@
-"""Brokers that die, halt, stop and come back on a real server: nothing of them stays behind.
+"""Brokers that die, halt, stop and return on a real server, without leftovers.
 
-One cluster after the other would take minutes; so one goes through all of it: a leader killed and
-back too early (its old session still owns its registration), a broker killed while it stands still
-with its link to ZooKeeper cut, an orderly stop, an expired session.
+Separate clusters would take minutes, so one goes through all of it: a leader killed and restarted
+too early (its old session still owns its registration), a broker killed while it is paused with its
+link to ZooKeeper cut, an orderly stop, an expired session.
 """
 
 from __future__ import annotations

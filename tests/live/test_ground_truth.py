@@ -1,7 +1,7 @@
-"""What brokers wrote, as their trace has it, beside what the ZooKeeper server itself logged.
+"""The brokers' writes in their trace, compared with the ZooKeeper server's own log.
 
-The trace's side is what the tap saw on the wire and what brokers were answered; the other side is
-the server's own file. Both are read from the data set, as whoever joins them reads them.
+The trace contains the requests at the tap and the brokers' results; the other side is the server's
+own file. Both are read from the data set.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def write(broker: int, op: Row) -> Iterator[Write]:
 
 
 def parts(row: Row) -> list[Row]:
-    """Of a multi; a file lacks the columns that no row of it needs."""
+    """The operations of a multi; a file lacks columns that no row of it needs."""
     return row.get("zk_transaction_ops") or row.get("ops") or [row]
 
 
 def logged(rows: Iterable[Row]) -> Counter[Write]:
-    """What the server applied in a session of a broker's."""
+    """The transactions that the server applied in brokers' sessions."""
     found = [row for row in rows if row["kind"] == "zk_logged" and row["broker"]]
     applied = [(row, parts(row)) for row in found]
     return Counter(
@@ -59,13 +59,13 @@ def logged(rows: Iterable[Row]) -> Counter[Write]:
 
 
 def answered(rows: Iterable[Row]) -> Counter[Write]:
-    """What brokers were told is done."""
+    """The writes that brokers know to be done."""
     replies = [row for row in rows if row["kind"] == "zk_reply" and row["code"] == 0]
     return Counter(one for row in replies for one in write(row["broker"], row))
 
 
 def sent(rows: Iterable[Row]) -> Counter[Write]:
-    """What brokers wanted, as it passed on the wire."""
+    """The writes that brokers sent, as they passed on the wire."""
     requests = [row for row in rows if row["kind"] == "zk_request"]
     each = [(row["broker"], op) for row in requests for op in parts(row)]
     return Counter(one for broker, op in each for one in write(broker, op))
@@ -94,7 +94,7 @@ def without(rows: list[Row], kind: str, what: Write) -> list[Row]:
 def test_every_traced_write_is_in_the_servers_log_and_the_other_way_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A broker stands still, one is killed, one loses the server for a while."""
+    """One broker is paused, one is killed, one is cut off from the server for a while."""
     monkeypatch.chdir(tmp_path)
     Path("faults.yaml").write_text(SCENARIO)
     isr = Isr(capsys)

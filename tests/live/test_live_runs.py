@@ -60,7 +60,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedServer]
 
 @contextmanager
 def looking_at(server: EmbeddedServer) -> Iterator[KazooClient]:
-    """A client of somebody else's, not while a run is on: it would open and close files."""
+    """A separate client, not during a run, because it opens and closes files."""
     made = KazooClient(hosts=str(server.address))
     made.start()
     yield made
@@ -198,7 +198,7 @@ def test_a_run_that_is_ended_while_its_server_is_struck_takes_it_away(
 
 
 def _until_struck(process: subprocess.Popen[str], faults: int) -> set[int]:
-    """As the trace tells it when there is a progress line; the processes that the run has."""
+    """Wait until the trace has these faults. Returns the run's processes."""
     assert process.stderr is not None
     for line in process.stderr:
         if "under-replicated" not in line:
@@ -218,7 +218,7 @@ def _stands_still(pid: int) -> bool:
 
 
 def test_a_server_that_ends_by_itself_ends_the_run() -> None:
-    """As one does whose disk is full."""
+    """For example because its disk is full."""
     process = _started("long.yaml")
     started = _until_a_follower_is_out(process)
     (server,) = (pid for pid in started if "java" in _command(pid))
@@ -243,7 +243,7 @@ def _started(scenario: str) -> subprocess.Popen[str]:
 
 
 def _until_a_follower_is_out(process: subprocess.Popen[str]) -> set[int]:
-    """As the progress line tells it; the processes that the run has started."""
+    """Wait until the progress line shows it. Returns the run's processes."""
     assert process.stderr is not None
     assert any("1 under-replicated" in line for line in process.stderr)
     started = children(process.pid)

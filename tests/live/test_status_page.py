@@ -49,7 +49,7 @@ class Served:
             self.process = subprocess.Popen([*MAIN, *words], stderr=out)
 
     def get(self, path: str, accept: str = "") -> tuple[str, str]:
-        """Content type and text. OSError while nobody answers, or the broker has not started."""
+        """Content type and text. OSError while the broker is not started."""
         asked = urllib.request.Request(
             f"http://127.0.0.1:{self.page}{path}", headers={"Accept": accept}
         )
@@ -113,7 +113,7 @@ def test_status_is_what_the_broker_has_in_memory_and_top_shows_it(
 
 
 def test_who_does_not_wait_for_the_answer_is_nobodys_news(served: Served) -> None:
-    """The broker stands still meanwhile, as in a long garbage collection."""
+    """The broker is paused meanwhile, as in a long garbage collection."""
     served.process.send_signal(signal.SIGSTOP)
     for _ in range(3):
         with socket.create_connection(("127.0.0.1", served.page)) as reader:

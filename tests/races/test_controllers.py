@@ -13,9 +13,9 @@ UNFENCED = {"fenced-controller-writes": False}
 
 
 def a_zombie_writes(cluster: Cluster) -> int:
-    """Controller 3 is about to take follower 2, which died, out of the ISR of leader 1. Meanwhile 2
-    comes back, /controller is deleted by hand, another is elected and has read the state; then the
-    old one goes on in its living session. Returns the new controller."""
+    """Controller 3 is about to remove the dead follower 2 from the ISR of leader 1. Meanwhile 2
+    returns, /controller is deleted by hand, and another controller is elected and has read the
+    state; then the old one continues in its living session. Returns the new controller."""
     cluster.topic("orders", (1, 2)).send(1).run_ms(300).now_on()
     removal = cluster.hold(3, "zookeeper", which=STATE, thread="controller-event-thread")
     cluster.do("kill 2")
@@ -53,8 +53,8 @@ def test_a_zombie_controllers_write_is_fenced(cluster: Cluster) -> None:
 def test_a_zombie_controllers_write_leaves_the_leader_stuck_without_the_fence(
     cluster: Cluster,
 ) -> None:
-    """Nobody but the zombie knows the version that it wrote, and nobody listens to it any more: the
-    leader wants to change its ISR for ever (KAFKA-2729)."""
+    """Only the zombie knows the version that it wrote, and it can no longer inform brokers: the
+    leader tries to change its ISR for ever (KAFKA-2729)."""
     a_zombie_writes(cluster)
     assert cluster.state().leader_and_isr.isr == (1,)
     refused = cluster.seen(e.ControlRequestRefused, sender=3)
@@ -69,9 +69,9 @@ ON_A_SLOW_MACHINE = ("metadata never moves back", "caught up members stay")
 
 
 def a_stopped_controller_goes_on(cluster: Cluster, *, writes_by: str) -> None:
-    """Controller 3 is about to take follower 2, which died, out of the ISR of leader 1, when its
-    process is stopped (SIGSTOP) for longer than its session. 2 comes back, another controller is
-    elected and has read everything; then 3 goes on."""
+    """Controller 3 is about to remove the dead follower 2 from the ISR of leader 1, when its
+    process is paused (SIGSTOP) for longer than its session. 2 returns, another controller is
+    elected and has read everything; then 3 continues."""
     cluster.topic("orders", (1, 2)).send(1).run_ms(300).now_on()
     removal = cluster.hold(3, "zookeeper", writes_by, STATE)
     cluster.do("kill 2")
@@ -117,8 +117,8 @@ def test_a_controller_stopped_beyond_its_session_writes_in_its_next_one_with_zkc
 def test_a_controller_stopped_beyond_its_session_is_fenced_in_its_next_one(
     cluster: Cluster,
 ) -> None:
-    """The same with the fixes of KAFKA-6082: the write that goes out in the new session checks the
-    version of /controller_epoch. Nothing is written, and the leader goes on to change its ISR."""
+    """The same with the fixes of KAFKA-6082: the write in the new session checks the version of
+    /controller_epoch. Nothing is written, and the leader can still change its ISR."""
     a_stopped_controller_goes_on(cluster, writes_by="multi")
     cluster.until_seen(e.ControllerResigned, broker=3)
     assert cluster.state().leader_and_isr.isr == (1, 2)
@@ -128,8 +128,8 @@ def test_a_controller_stopped_beyond_its_session_is_fenced_in_its_next_one(
 
 @pytest.mark.cluster(brokers=(3, 1, 2))
 def test_a_bounce_that_the_controller_misses_shows_in_the_brokers_epoch(cluster: Cluster) -> None:
-    """Broker 2 dies and is back before the controller has looked: the same ids are registered, but
-    the epoch is another, so it is told everything again."""
+    """Broker 2 dies and returns before the controller has looked: the same ids are registered, but
+    the epoch is another, so the controller sends it everything again."""
     cluster.topic("orders", (1, 2)).now_on()
     looks = cluster.hold(3, "checkpoint", "controller_event", "BrokerChange")
     cluster.do("kill 2")
@@ -167,8 +167,8 @@ def test_what_the_next_controller_says_overtakes_an_update_of_the_last_one(
 def test_leader_and_isr_does_not_overtake_update_metadata_of_one_controller(
     cluster: Cluster,
 ) -> None:
-    """They go on one connection, one at a time: with an UpdateMetadata on its way, the next
-    LeaderAndIsr for this broker waits, whatever the other brokers were told."""
+    """They use one connection, one at a time: with an UpdateMetadata in flight, the next
+    LeaderAndIsr for this broker waits, whatever the other brokers received."""
     cluster.topic("orders", (1, 2)).now_on()
     late = cluster.hold(3, "request", "UpdateMetadata", peer=2)
     cluster.do("create_topic bills [[1,2]]")
@@ -181,5 +181,5 @@ def test_leader_and_isr_does_not_overtake_update_metadata_of_one_controller(
 
 
 def told(cluster: Cluster, role: type[e.BecomesLeader] | type[e.BecomesFollower]) -> bool:
-    """Whether somebody has this role in the younger topic."""
+    """Whether any broker has this role in the younger topic."""
     return any(one.partition.topic == "notes" for one in cluster.seen(role))

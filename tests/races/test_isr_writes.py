@@ -82,7 +82,8 @@ def test_the_controllers_write_comes_before_the_leaders(cluster: Cluster) -> Non
 @pytest.mark.live_in_soak
 @pytest.mark.cluster(brokers=(4, 1, 2, 3))
 def test_of_two_leaders_writes_the_one_with_the_old_version_is_refused(cluster: Cluster) -> None:
-    """Broker 2 was elected, broker 1 has not heard of it: both want follower 3 out, at once."""
+    """Broker 2 was elected, broker 1 does not know it yet: both try to remove follower 3 at
+    once."""
     cluster.topic("orders", (1, 2, 3)).send(1).run_ms(300).now_on()
     cluster.do("reassign orders 0 [2,1,3]").run_ms(1000).now_on()
     told = cluster.hold(4, "request", "LeaderAndIsr", peer=1)

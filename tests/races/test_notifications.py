@@ -1,4 +1,4 @@
-"""Races of notifications: created, listed, read, deleted, while somebody else does something."""
+"""Races of notifications: created, listed, read, deleted, during other actions."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def test_a_controller_that_resigns_between_read_and_delete_deletes_nothing(
 def test_a_controller_that_was_replaced_deletes_nothing_in_its_living_session(
     cluster: Cluster,
 ) -> None:
-    """Somebody removes /controller: the old controller's delete checks /controller_epoch and is
-    refused, and that is how it learns that it has moved."""
+    """/controller is removed: the old controller's delete checks /controller_epoch and is refused,
+    and so it learns that it was replaced."""
     cluster.topic("orders", (1, 2)).now_on()
     cleared = cluster.hold(3, "zookeeper", "multi", NOTIFICATIONS)
     cluster.do("cut 1 2").send(1)
@@ -144,8 +144,8 @@ def test_a_change_during_a_propagation_is_in_the_next_one(cluster: Cluster) -> N
     brokers=(3, 1, 2), time_scale=8, config={"zookeeper.session.timeout.ms": 16000}
 )
 def test_flapping_is_told_by_the_60_s_rule(cluster: Cluster) -> None:
-    """While an ISR changes more often than every 5 s nothing is told, until 60 s have passed since
-    the last propagation."""
+    """While an ISR changes more often than every 5 s no notification is sent, until 60 s have
+    passed since the last propagation."""
     cluster.topic("orders", (1, 2)).now_on()
     for _ in range(24):
         cluster.do("cut 1 2").send(1)
@@ -167,8 +167,8 @@ def test_flapping_is_told_by_the_60_s_rule(cluster: Cluster) -> None:
 @pytest.mark.live_in_soak
 @pytest.mark.cluster(brokers=(3, 1, 2))
 def test_a_session_that_ends_between_the_isr_write_and_the_notification(cluster: Cluster) -> None:
-    """The set of changed partitions is the process's, not the session's: whoever leads by then, all
-    brokers come to show what ZooKeeper has."""
+    """The set of changed partitions belongs to the process, not to the session: whichever broker
+    leads then, all brokers finally have ZooKeeper's state."""
     cluster.topic("orders", (1, 2)).now_on()
     notice = cluster.hold(1, "zookeeper", "create", NOTIFICATIONS)
     cluster.do("cut 1 2").send(1)

@@ -1,4 +1,4 @@
-"""Worlds of `isr fuzz` played in processes of their own, whose strings hash as told."""
+"""Plays worlds of `isr fuzz` in separate processes with given hash seeds."""
 
 from __future__ import annotations
 

@@ -38,8 +38,8 @@ def request(tmp_path: Path, text: str) -> Request:
 
 
 def retained(kind: type) -> int:
-    """Objects of a kind that somebody holds. Events are not tracked by the collector, so what
-    refers to them is looked through."""
+    """Reachable objects of a kind. The collector does not track events, so it searches the objects
+    that refer to them."""
     gc.collect()
     seen: set[int] = set()
     for holder in gc.get_objects():

@@ -1,5 +1,5 @@
-"""A cluster played by hand: what was done counts, not how often somebody looked; undo is as if it
-had not been; and what is saved is the same run.
+"""A cluster played by hand: only actions count, not observations; undo leaves no trace; and the
+saved scenario gives the same run.
 """
 
 from __future__ import annotations

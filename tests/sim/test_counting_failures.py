@@ -1,8 +1,8 @@
-"""How many failures an acknowledged record survives: n + 1 in-sync replicas bear n clean crashes,
-where a majority protocol needs 2n + 1; and what it takes to lose one with one crash more.
+"""How many failures an acknowledged record survives: n + 1 in-sync replicas tolerate n clean
+crashes (a majority protocol needs 2n + 1), and one more crash can lose it.
 
-A crash is clean when the disk stays as it is. What is lost is told by the same account as a run's
-summary: acknowledged with acks=all, and not in the log of the partition's leader.
+A crash is clean if it leaves the disk unchanged. Lost records are counted as in a run's summary:
+acknowledged with acks=all, and not in the log of the partition's leader.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def test_it_loses_nothing_where_only_in_sync_replicas_may_lead() -> None:
 
 
 def schedules(length: int) -> list[tuple[str, ...]]:
-    """Everything that can be done to two brokers in so many steps, clients included."""
+    """All sequences of actions on two brokers with this many steps, including clients."""
     found: list[tuple[tuple[str, ...], frozenset[int]]] = [((), frozenset({1, 2}))]
     for _ in range(length):
         longer = []

@@ -20,7 +20,7 @@ HASH_SEEDS = ("0", "1")
 
 
 def in_both_processes(names: Sequence[str], seeds: range) -> list[list[str]]:
-    """What each process says of its plays, a line for each name and seed."""
+    """Each process's output, a line for each name and seed."""
     processes = [
         subprocess.Popen(
             [sys.executable, "-m", "tests.sim.trace_digests", ",".join(names), *map(str, seeds)],

@@ -98,7 +98,7 @@ def with_step(scenario: Scenario, at_us: int, action: Action) -> Scenario:
 
 
 def failures(requests: list[e.ZkSent], how: How) -> list[tuple[e.ZkSent, list[Violation]]]:
-    """Of plays in which one request each meets its fault."""
+    """The failures of plays in which one request each meets its fault."""
     scenario, _, up_us = undisturbed()
     found = []
     for request in requests:

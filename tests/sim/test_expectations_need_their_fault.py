@@ -49,7 +49,7 @@ def held(run: Played) -> dict[str, str]:
 
 
 def some_fault_of_each() -> list[tuple[str, int]]:
-    """Of a fault that is repeated the first and the last."""
+    """Of a repeated fault the first and the last."""
     pairs = []
     for name in NAMES:
         kinds: dict[str, list[int]] = {}

@@ -60,13 +60,14 @@ def schedule(profile: str = "2.6", **more: Any) -> Schedule:
 
 
 def idle(**more: Any) -> Schedule:
-    """Who has everything stays in the ISR, however long it stands still: not here (KAFKA-7152)."""
+    """A replica with every record stays in the ISR, however long it is paused; not here
+    (KAFKA-7152)."""
     return schedule_of(loads(IDLE, "idle"), 1, **{"begins": "4s", "steps": 8, **more})
 
 
 @pytest.fixture(scope="module")
 def warm() -> WarmCluster:
-    """Warm; whoever plays on it forks before."""
+    """A warm cluster; users must fork before they play on it."""
     return WarmCluster(schedule())
 
 
@@ -231,7 +232,8 @@ def test_two_plays_of_one_stage_are_alike(warm: WarmCluster) -> None:
 def test_schedules_side_by_side_in_one_fork_come_out_as_each_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Where a fork is dear another warm is made after each child: 1 + 2 + 3 schedules."""
+    """If forks are expensive, another warm cluster is added after each child: 1 + 2 + 3
+    schedules."""
     monkeypatch.setattr("emulator.search.schedules.warm_pool.FORK_S", 100)
     pool, menu = WarmPool(WarmCluster(schedule())), STANDS[:1]
 

@@ -1,7 +1,8 @@
-"""What a search finds on hazards of real Kafka, and how near a shrunk schedule is to the shortest.
+"""Hazards of real Kafka found by a search, and how close a shrunk schedule is to the shortest one.
 
-Each is a scope of some milliseconds around two things that happen at once, with the cure taken out;
-whether it breaks is a matter of which message is slow. Breadth first finds a shortest schedule.
+Each scope has some milliseconds around two simultaneous events, without the cure; whether an
+invariant is violated depends on which message is slow. Breadth-first search finds a shortest
+schedule.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ AFTER_US = 100_000
 
 
 class Hazard(NamedTuple):
-    """`cure`: the guard that is off; `shortest`: so many choices break it, and no fewer."""
+    """`cure`: the guard that is off; `shortest`: the minimum number of choices for a violation."""
 
     cure: str
     breaks: str

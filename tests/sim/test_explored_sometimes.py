@@ -1,5 +1,5 @@
-"""The races of the *sometimes* list are run by a search of a whole cluster, and not only told apart
-in a trace that somebody wrote."""
+"""A search of a whole cluster exercises the races of the *sometimes* list, which otherwise are only
+recognised in hand-written traces."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_a_world_played_as_a_scenario_is_the_same_run(tmp_path: Path) -> None:
 
 
 def broken_high_watermark(leo: int, *_: object) -> int:
-    """The high watermark waits for nobody."""
+    """The high watermark does not wait for followers."""
     return leo
 
 

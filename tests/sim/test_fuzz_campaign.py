@@ -1,4 +1,4 @@
-"""A state folder of `isr fuzz`: killed at any byte it goes on, and counts no seed twice."""
+"""A state folder of `isr fuzz`: killed at any byte it continues, and counts no seed twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What takes longer: a thousand random worlds, and one that is large and lasts an hour."""
+"""Slow tests: a thousand random worlds, and a large one that lasts an hour."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is idle is not read, and what has not moved is not looked at: the trace is the same as when
-every fetch reads every partition of its session, as Kafka does."""
+"""Optimised idle fetches give the same trace as if every fetch read every partition of its session,
+as in Kafka."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""What only a search finds is kept as its choices: they replay, and nothing else is needed.
+"""Matches found by a search are stored as their choices, which are sufficient for a replay.
 
 Each folder of `tests/recordings/guided` has a recording that blind seeds do not match, and the
-choices with which `isr conform RECORDING --guided --save choices.json` found it. Where a change
-alters what is drawn (the table's version tells, or the first test) it is to be searched again.
+choices with which `isr conform RECORDING --guided --save choices.json` matched it. After a change
+of the random draws (shown by the table's version or the first test) the search must be repeated.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""What a fault of the network does to a cluster: seen, then healed. Above all what Kafka makes of
-requests that may have arrived and may come twice (spec §6.10, hazards §0)."""
+"""The effects of network faults on a cluster, and the recovery; above all Kafka's handling of
+requests that may have arrived and may arrive twice (spec §6.10, hazards §0)."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_late_copy_of_an_update_metadata_takes_a_broker_back() -> None:
 
 
 def known_hazards(events: Events) -> set[str]:
-    """What is behind the invariants that these events break; empty words: a fault of ours."""
+    """The known hazards behind the violated invariants of these events; an empty name: our bug."""
     return {recognise(violation, events) for violation in check(events)}
 
 
@@ -213,7 +213,7 @@ def test_a_narrow_link_lets_a_follower_fall_behind_until_it_is_healed() -> None:
 
 
 def test_a_broker_that_is_unplugged_leaves_every_isr_and_returns_when_it_is_plugged_in() -> None:
-    """All of its links at once, that to ZooKeeper too: its session ends as well."""
+    """All of its links at once, including ZooKeeper: its session ends, too."""
     events = played("{at: 3s, unplug: {broker: 2}, for: 12s}", seconds=30)
     isrs = [sorted(one.isr) for one in events if isinstance(one, e.IsrUpdated)]
     assert isrs == [[1, 3], [1, 2, 3]]

@@ -221,7 +221,7 @@ def died(one: Account, broker: int, from_us: int, to_us: int) -> bool:
 
 
 def moments(one: Account) -> Iterator[tuple[int, Description]]:
-    """What `describe` shows of a few moments, the end among them."""
+    """`describe` at a few moments, including the end."""
     first, last = one.timeline.events[0].t, one.timeline.end_us
     state, place = TraceState(), 0
     for number in range(1, MOMENTS + 1):

@@ -1,4 +1,4 @@
-"""What operators do by hand to a cluster that has other worries."""
+"""Manual operations on a cluster that has other problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where brokers died, stopped, lost ZooKeeper or partitions moved, ours does what real ones did.
+"""Recordings with crashes, stops, lost ZooKeeper connections or reassignments are matched.
 
 Each recording's actions are played under a few blind seeds; at least one run has the same state
 znodes, controllers, registrations and control requests at every broker (points 1, 3 and 4).

@@ -1,5 +1,5 @@
-"""Where nobody dies, ours does what real brokers did, under nearly every seed; and no seed knows
-more of a recording than how its cluster was set and what was done to it.
+"""Recordings without crashes are matched under nearly every seed; and a play knows only the
+settings and actions of a recording.
 """
 
 from dataclasses import replace
@@ -39,7 +39,7 @@ def test_nearly_every_seed_agrees_and_nothing_else_differs(name: str) -> None:
 
 
 def bare(real: Recording, folder: Path) -> Recording:
-    """The recording as somebody has it who was not there, by way of its files."""
+    """The recording as a stranger has it, read from its files."""
     write_recording(Recording(real.settings, list(real.of("stimulus"))), folder / real.name)
     return read_recording(folder / real.name)
 

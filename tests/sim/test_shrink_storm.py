@@ -1,7 +1,7 @@
-"""A follower of 600 partitions is paused: what a leader of many partitions goes through (figures).
+"""A follower of 600 partitions is paused: figures of a leader with many partitions.
 
-Which of them lost a race at their creation is not to be matched; how long the passes take, and what
-is told when, is: the recording's figures beside those of one blind play.
+Which of them lost a race at their creation cannot match; the duration of the passes and the time
+and content of notifications can: the recording's figures are compared with those of one blind play.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from emulator.conformance.recording import Recording, read_recording
 RECORDING = Path(__file__).parents[1] / "recordings" / "figures" / "kafka-2.6.3" / "shrink-storm"
 PARTITIONS = 600
 PAUSED_MS = 17_846
-"""What came before belongs to the creation of the topic."""
+"""Everything before belongs to the creation of the topic."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,5 @@
-"""What the account says of a moment is what the brokers had in memory then: read from the trace
-alone, held against the objects themselves after every action of whole runs.
+"""The trace state at a moment equals the brokers' memory: derived from the trace alone, and
+compared with the objects after every action of whole runs.
 """
 
 from __future__ import annotations

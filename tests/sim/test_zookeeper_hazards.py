@@ -1,4 +1,4 @@
-"""What Kafka 2.6 itself makes of faults of ZooKeeper: seen, and known by name."""
+"""Kafka 2.6's own failures under ZooKeeper faults, observed and recognised by name."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What plain Python reads from a run's events, for the tables of `reference`.
+"""Reads a run's events in plain Python, for the tables of `reference`.
 
-Owns a run as a value, groups, percentiles, and the history of state znodes; it shares no line with
-what Spark does.
+Owns a run as a value, groups, percentiles, and the history of state znodes; it shares no code with
+the Spark tables.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def percentile(values: Sequence[float], part: float) -> float:
 
 
 def spread(samples: Iterable[tuple[float, str]], *, weighted: bool = False) -> Row:
-    """Of (value, run). `weighted`: a row of the table stands for several of them."""
+    """Percentiles of (value, run). `weighted`: a row of the table represents several samples."""
     every = list(samples)
     values = sorted(value for value, _ in every)
     parts = (50, 95, 99)

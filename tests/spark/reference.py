@@ -66,7 +66,7 @@ def hw_lag(runs: Sequence[Run]) -> Iterator[Row]:
 
 
 def _weighted(samples: list[tuple[tuple[int, str], int]], part: float) -> float:
-    """Between the two nearest of so many samples, as `percentile`."""
+    """Interpolates between the two nearest samples, like `percentile`."""
     place = part * (sum(n for _, n in samples) - 1)
 
     def at(number: int) -> int:

@@ -1,7 +1,7 @@
-"""What tasks did, by Spark's own account: rows that each read, processor time that each took.
+"""Statistics of Spark's tasks: rows read, and CPU time.
 
-Owns the way to it (the driver's status store, which is there without the page). For questions of
-balance: does one task do what many could?
+They come from the driver's status store, which exists without the web page. For questions of
+balance: does one task do the work of many?
 """
 
 from __future__ import annotations

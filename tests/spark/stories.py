@@ -1,7 +1,8 @@
-"""Runs by chance: small clusters to which anything may happen, in an order that could be one.
+"""Random runs: small clusters with arbitrary events in a plausible order.
 
-What a real trace would rarely have together is here in a few events: versions that nobody shows,
-topics deleted and made anew, brokers killed while their metadata is old, notifications for nothing.
+They combine in a few events what a real trace rarely has together: versions that are never shown,
+topics deleted and recreated, brokers killed while their metadata is stale, unnecessary
+notifications.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tables of two runs that were written by hand: small enough that each figure can be counted.
+"""Tables of two hand-written runs, small enough to count each figure.
 
 Run `one`: broker 3 creates orders-0 with all three replicas at 0 s. Broker 1, the leader, writes
 the ISR [1] at 4 s (version 1) and is refused with BadVersion at 6 s. At 7 s nobody leads (version
@@ -37,7 +37,7 @@ SCHEDULER = "kafka-scheduler-3"
 
 
 class Story(Script):
-    """What the tables below need, and no more."""
+    """The part of a run that the tables below need."""
 
     def created(self) -> Story:
         self.at(0).create((1, 2, 3))
@@ -58,7 +58,7 @@ class Story(Script):
         self.add(e.ZkSent, broker, op, path, *more, thread=thread)
 
     def told(self, acks: str, result: str, count: int, ms: int) -> None:
-        """A batch that was handed over so long ago."""
+        """A batch that was passed to the client `ms` ago."""
         self.add(e.RecordsProduced, 0, "p", P0, acks, result, 0, count, self.now - 1000 * ms)
 
 
@@ -144,7 +144,7 @@ def _short(value: Any) -> Any:
 
 
 def test_who_connects_fetches_and_serves(events: DataFrame) -> None:
-    """Of run `one` alone: the other one has no work. A rate is over its 10 s."""
+    """Only of run `one`: the other one has no load. A rate is over its 10 s."""
     columns = ("broker", "zookeeper_connections", "fetcher_connections", "fetches_sent")
     more = ("fetches_served", "fetches_sent_per_s", "partitions_per_fetch", "control_requests")
     assert table("broker_load", events, *columns, *more, "runs") == [

@@ -89,7 +89,7 @@ def accounts(spark: SparkSession, tmp_path_factory: Any) -> Iterator[Accounts]:
 
 
 def by_partition(found: DataFrame, *more: str, value: str) -> dict[tuple[Any, ...], Any]:
-    """Of each run, partition (and `more`) the sum, where it is not 0."""
+    """The sum for each run, partition (and `more`), where it is not 0."""
     return sums_by_partition(found, *more, values=(value,))[value]
 
 
@@ -230,7 +230,7 @@ def test_delays_from_the_write(accounts: Accounts) -> None:
 
 
 def test_counts_in_their_tables(accounts: Accounts) -> None:
-    """Of each run that a table has a row of; others have nothing to count."""
+    """Of each run with a row in the table; others have nothing to count."""
     leaders, notes, cas = (
         {row["scenario"]: row for row in table(name, accounts)}
         for name in ("leader_changes", "notifications", "cas_conflicts")

@@ -1,4 +1,4 @@
-"""What `analysis.history` derives where a data set is older than `process_state_changed`."""
+"""`analysis.history` with data sets older than `process_state_changed`."""
 
 from __future__ import annotations
 

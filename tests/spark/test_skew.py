@@ -36,7 +36,7 @@ SMALLER = {
     "spark.sql.files.maxPartitionBytes": "64k",
     "spark.sql.shuffle.partitions": "6",
 }
-"""As the session has for millions of rows, in the measure of these."""
+"""As in a session with millions of rows, scaled to these."""
 WORTH_SHARING = 100
 
 

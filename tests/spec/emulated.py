@@ -50,7 +50,8 @@ class Emulated(Cluster):
         return self.until(condition, limit_ms)
 
     def requests(self, broker: int) -> list[str]:
-        """What passed on the wire between a broker and ZooKeeper, in the notation of spec §2.12."""
+        """The requests on the wire between a broker and ZooKeeper, in the notation of spec
+        §2.12."""
         return [_line(e) for e in self.seen(events.ZkRequest, broker=broker)]
 
 

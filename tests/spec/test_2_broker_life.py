@@ -1,5 +1,5 @@
-"""What the spec says of a broker's life: registration, sessions, crashes, ends in good order
-(sections 2.8, 2.10, 3.5, 6.4, 6.11), and of log directories that fail (1.8)."""
+"""Broker lifecycle in the spec: registration, sessions, crashes, orderly shutdown (sections 2.8,
+2.10, 3.5, 6.4, 6.11), and failed log directories (1.8)."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_2_10_a_controller_that_slept_through_its_expiry_resigns_and_there_is_an
 
 
 def test_6_4_a_bounce_that_the_controller_did_not_see_is_a_failure_and_a_start() -> None:
-    """The registration goes and comes while the controller stands still."""
+    """The registration is deleted and recreated while the controller is paused."""
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         cluster.topic("orders", (2, 3)).now_on().do(Terminate(2)).run_ms(60).do(Pause(1))
         cluster.run_ms(2500).do(Start(2)).run_ms(1200).do(Resume(1)).run_ms(5000)
@@ -137,7 +137,7 @@ def test_a_new_disk_is_filled_from_the_leader() -> None:
 
 
 def test_5_4_without_an_epoch_a_follower_falls_back_to_its_high_watermark() -> None:
-    """What an unflushed crash left behind the checkpoint is below it: nothing else goes."""
+    """Only unflushed records before the checkpoint are lost."""
     settings = {"zookeeper_session_timeout_ms": SESSION_MS, "log_flush_interval_messages": 1}
     with Emulated(1, 2, 3, **settings) as cluster:
         cluster.topic("orders", (3, 2)).send(2).run_ms(6000)

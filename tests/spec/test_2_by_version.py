@@ -1,5 +1,5 @@
-"""What the spec says in section 2 of versions: fencing, election, registration, sessions,
-notifications. Each with its guard or strategy, without it, and in the versions on either side."""
+"""Section 2 of the spec by version: fencing, election, registration, sessions, notifications. Each
+with its guard or strategy, without it, and in the versions on either side."""
 
 from __future__ import annotations
 
@@ -242,7 +242,7 @@ def test_2_8_without_own_ephemeral_checked_0_9_creates_no_parents() -> None:
 
 
 def registered(host: str) -> bytes:
-    """What another process has written, earlier."""
+    """Data that another process wrote earlier."""
     endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", host, 9091)
     return encode_broker(BrokerInfo((endpoint,), timestamp_ms=5))
 

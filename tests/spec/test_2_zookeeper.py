@@ -1,4 +1,4 @@
-"""What the spec says in section 2: requests to ZooKeeper as real brokers send them."""
+"""Section 2 of the spec: requests to ZooKeeper as real brokers send them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What the spec says in section 3 of versions: who is out of sync, who joins, what the high
-watermark waits for. Each rule with its guard, without it, and in the versions on either side."""
+"""Section 3 of the spec by version: out-of-sync replicas, joining replicas, and the replicas for
+which the high watermark waits. Each rule with its guard, without it, and in the versions on either
+side."""
 
 from __future__ import annotations
 

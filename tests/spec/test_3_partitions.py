@@ -1,4 +1,4 @@
-"""What the spec says in section 3: followers, the ISR, the high watermark, producing."""
+"""Section 3 of the spec: followers, the ISR, the high watermark, producing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_3_3_removal_takes_between_one_and_one_and_a_half_times_the_limit(seed: 
 
 
 def test_3_3_a_follower_with_the_leaders_leo_is_never_expelled() -> None:
-    """Nothing is produced: it stands still for ten times the lag and stays."""
+    """Nothing is produced: it is paused for ten times the lag and stays."""
     with Emulated(zookeeper_session_timeout_ms=60_000) as cluster:
         cluster.topic("orders", (1, 2, 3)).send().run_ms(2000).now_on()
         cluster.do(Pause(3)).run_ms(10 * LAG_MS)

@@ -1,5 +1,5 @@
-"""What the spec says in sections 3.5, 3.6 and 4 of versions: what answers a follower's fetch that
-waits, and what a producer can ask for. Each with its guard, without it, and on either side."""
+"""Sections 3.5, 3.6 and 4 of the spec by version: responses to waiting fetches, and a producer's
+options. Each with its guard, without it, and in the versions on either side."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def test_3_5_so_a_follower_knows_in_2_4_at_once_what_it_is_told_half_a_second_la
 def test_3_5_before_0_11_a_fetch_begins_at_its_very_offset_even_inside_what_came_together(
     profile: str, begins: int
 ) -> None:
-    """So a follower that was cut to its high watermark, there, goes on from there."""
+    """So a follower that was truncated to its high watermark, there, continues from there."""
     with leading(isr=(1, 2), profile=profile) as play:
         play >> produce(records=5, acks=1) << "produce: NONE at 10"
         play >> fetch(2, at=13, max_wait_ms=0) << "hw 13" << f"fetch-2: {begins}..15, hw 10"
@@ -154,7 +154,7 @@ def test_3_6_replicas_outside_the_isr_are_not_counted() -> None:
 
 
 def test_3_6_acks_2_is_told_ok_of_what_is_not_committed() -> None:
-    """The third member of the ISR stands still."""
+    """The third member of the ISR is paused."""
     with Emulated(profile="0.8.2", replica_lag_time_max_ms=60_000) as cluster:
         cluster.topic("orders", (1, 2, 3)).run_ms(3000).do(Pause(3))
         cluster.do(Produce("orders", partitions=(0,), rate=10, acks="2")).run_ms(2000)

@@ -1,4 +1,4 @@
-"""What the spec says in section 4: periodic tasks, propagation, metadata."""
+"""Section 4 of the spec: periodic tasks, propagation, metadata."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""What the spec says in sections 3.9 and 5.4 of versions: where a follower truncates to, and which
-of its requests carry the leader epoch. Each with its guard, without it, and on either side."""
+"""Sections 3.9 and 5.4 of the spec by version: where a follower truncates to, and which of its
+requests carry the leader epoch. Each with its guard, without it, and in the versions on either
+side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the spec says in section 5: fetcher threads, their order, limits, quotas and delays."""
+"""Section 5 of the spec: fetcher threads, their order, limits, quotas and delays."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def test_5_1_connections_per_broker_are_the_others_times_the_fetchers() -> None:
 
 
 def test_5_2_partitions_take_turns_when_an_answer_cannot_hold_all() -> None:
-    """An answer holds one or two of six partitions, and brings less than what comes in. Nobody has
-    left the ISR yet: a high watermark that moves with every append would move its partition to the
-    end of the session too."""
+    """A response holds one or two of six partitions, fewer records than are produced meanwhile. No
+    follower has left the ISR yet: a high watermark that moves with every append would move its
+    partition to the end of the session too."""
     limits = {"replica_fetch_response_max_bytes": 4000, "replica_lag_time_max_ms": 30_000}
     with Emulated(1, 2, **limits) as cluster:
         cluster.topic("orders", *[(1, 2)] * 6)
@@ -95,7 +95,7 @@ def test_5_5_a_silent_leader_costs_the_follower_its_request_time_out_and_two_bac
 
 
 def test_5_3_a_follower_truncates_what_the_new_leader_never_had_and_then_fetches() -> None:
-    """Broker 1 leads with records that nobody else has, dies, and comes back as a follower."""
+    """Broker 1 leads with records that no other replica has, dies, and comes back as a follower."""
     with Emulated(2, 1, 3, zookeeper_session_timeout_ms=6000) as cluster:
         cluster.topic("orders", (1, 3)).send(3).run_ms(2000)
         cluster.do(Pause(3)).run_ms(600).send(4).run_ms(300)

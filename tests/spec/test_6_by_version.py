@@ -1,5 +1,5 @@
-"""What the spec says in section 6 of versions: what a controller does about brokers, replicas and
-rebalances. Each with its guard, without it, and in the versions on either side."""
+"""Section 6 of the spec by version: the controller's handling of brokers, replicas and rebalances.
+Each with its guard, without it, and in the versions on either side."""
 
 from __future__ import annotations
 

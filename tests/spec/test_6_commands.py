@@ -1,5 +1,5 @@
-"""What the spec says in sections 6.12 to 6.14: elections by hand, reassignments, deletions, and
-what a fail-over finds of them."""
+"""Sections 6.12 to 6.14 of the spec: manual elections, reassignments, deletions, and those found at
+a fail-over."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 def returned(cluster: Emulated) -> list[str]:
-    """What the clients that asked for something were told."""
+    """The responses to the clients' requests."""
     return [e.result for e in cluster.seen(events.ActionReturned)]
 
 
@@ -222,7 +222,7 @@ def test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_
 
 
 def controllers_requests(cluster: Emulated, *paths: str) -> list[str]:
-    """What broker 1, the controller, asks for at these paths, multis by their last operation."""
+    """The requests of broker 1, the controller, for these paths; multis by their last operation."""
     seen = cluster.seen(events.ZkRequest, broker=1)
     requests = [it.ops[-1] if it.ops else it for it in seen]
     return [it.op for it in requests if it.path in paths]

@@ -1,4 +1,4 @@
-"""What the spec says in section 6: the controller, from its boot to brokers that come and go."""
+"""Section 6 of the spec: the controller, from its boot to brokers that come and go."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the spec says in section 7: the ISR through the controller (AlterIsr), on whole clusters."""
+"""Section 7 of the spec: the ISR through the controller (AlterIsr), on whole clusters."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def led_by_2(profile: str = "2.7", **settings: object) -> Emulated:
 
 
 def without_3(profile: str = "2.7", **settings: object) -> Emulated:
-    """3 stands still until it is out."""
+    """Broker 3 is paused until it is out of the ISR."""
     cluster = led_by_2(profile, **settings).do(Pause(3))
     cluster.run_until(lambda: cluster.isr_history() == [(2, 1)])
     return cluster

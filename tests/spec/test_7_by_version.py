@@ -1,5 +1,5 @@
-"""What the spec says in section 7 of versions: the path through the controller from 2.7 to 3.3.
-Each with its guard, without it, and in the versions on either side."""
+"""Section 7 of the spec by version: the path through the controller from 2.7 to 3.3. Each with its
+guard, without it, and in the versions on either side."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def having(guard: str, profile: str) -> How:
 
 
 def asking(how: How) -> Playbook:
-    """A leader with ISR 1,2 that has asked for 1,2,3, whenever its version asks."""
+    """A leader with ISR 1,2 that has proposed 1,2,3, whenever its version sends that."""
     guards = {name.replace("-", "_"): on for name, on in how.get("guards", {}).items()}
     return pending(how["profile"], **guards)
 

@@ -1,7 +1,8 @@
-"""What the spec says in section 8: defaults of settings, and the versions in which they changed.
+"""Section 8 of the spec: defaults of settings, and the versions in which they changed.
 
-Each line is a setting and what it is from which release on; None: there is no such setting. Of
-versions between two profiles the later one shows the change."""
+Each line is a setting with its value from each release on; None: the setting does not exist.
+Between two profiles the later one shows the change.
+"""
 
 from __future__ import annotations
 

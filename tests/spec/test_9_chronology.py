@@ -1,6 +1,8 @@
-"""What the spec says in section 9: which release changed what. Each statement is held against the
-versions on either side of it; how the change behaves is in the tests of the section that tells it
-(`test_2_by_version`, `test_3_by_version`, ...)."""
+"""Section 9 of the spec: which release changed what.
+
+Each statement is checked in the versions on either side of it; the behaviour itself is tested with
+its own section (`test_2_by_version`, `test_3_by_version`, ...).
+"""
 
 from __future__ import annotations
 

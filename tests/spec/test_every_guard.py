@@ -134,7 +134,7 @@ def gone(guard: Guard, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def cases(test: Any) -> Iterator[dict[str, Any]]:
-    """What a test is parametrised with."""
+    """The parameters of a parametrised test."""
     (mark,) = [one for one in getattr(test, "pytestmark", ()) if one.name == "parametrize"] or [0]
     if not mark:
         yield {}

@@ -65,7 +65,7 @@ def codes() -> frozenset[str]:
 
 
 def anchor(heading: str) -> str:
-    """As GitHub makes it of a heading."""
+    """GitHub's anchor of a heading."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
     return re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
 

@@ -31,7 +31,7 @@ class Expiries:
 
     def expire(self, session_id: int, password: bytes, timeout_ms: int) -> None:
         """Expire a session. Nothing happens if no server listens."""
-        self._let_go()
+        self._forget_closed()
         for server in self._address.servers:
             try:
                 connection = socket.create_connection(server, _PATIENCE_S)
@@ -51,7 +51,7 @@ class Expiries:
         deadline = time.monotonic() + timeout_s
         while self._under_way:
             select.select(self._under_way, [], [], max(0.0, deadline - time.monotonic()))
-            self._let_go()
+            self._forget_closed()
             if time.monotonic() >= deadline:
                 break
         return not self._under_way
@@ -62,7 +62,7 @@ class Expiries:
             connection.close()
         self._under_way.clear()
 
-    def _let_go(self) -> None:
+    def _forget_closed(self) -> None:
         """Forget the connections that the server has closed, which is its response to
         closeSession."""
         for connection in list(self._under_way):

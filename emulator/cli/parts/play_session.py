@@ -56,7 +56,7 @@ class PlaySession:
         self._saved = False
         self._show_new_rows()
 
-    # -- lines in ----------------------------------------------------------------------------------
+    # -- input lines -------------------------------------------------------------------------------
 
     def converse(self) -> None:
         """At a terminal: report an error, and prompt for the next line."""
@@ -193,14 +193,14 @@ class PlaySession:
         self.console.print(f"taken back: {done}; it is {show_us(self.hand.now_us)}", markup=False)
         self._save(self.file)
 
-    # -- what heals --------------------------------------------------------------------------------
+    # -- healing -----------------------------------------------------------------------------------
 
     def do_heal(self, words: list[str]) -> None:
         """End all current faults, or those that the words name."""
         chosen = chosen_to_heal(words, self.hand.standing)
         self._do([healed for one in chosen if (healed := one.healed()) is not None])
 
-    # -- looking -----------------------------------------------------------------------------------
+    # -- output ------------------------------------------------------------------------------------
 
     def do_describe(self, words: list[str]) -> None:
         """Show the state: `describe`, `describe orders-0`, `describe fetchers`."""
@@ -232,7 +232,7 @@ class PlaySession:
         only = selectors.partition(words[0], timeline) if words else None
         self.console.print(render_lanes(self.hand.events, partition=only))
 
-    # -- the rest ----------------------------------------------------------------------------------
+    # -- saving and leaving ------------------------------------------------------------------------
 
     def do_save(self, words: list[str]) -> None:
         """Save the scenario: `save`, `save FILE`."""

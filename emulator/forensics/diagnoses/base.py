@@ -92,7 +92,7 @@ class Diagnosis:
     def __init__(self, state: TraceState) -> None:
         self.state = state
         self.cases: list[Diagnosed] = []
-        self.going_on: dict[Hashable, Case] = {}
+        self.open_cases: dict[Hashable, Case] = {}
         self.prepare()
 
     def prepare(self) -> None:
@@ -113,27 +113,27 @@ class Diagnosis:
         patience_us: int = 0,
     ) -> Case:
         """Begin a case with this event, unless one with this key is open."""
-        case = self.going_on.get(key)
+        case = self.open_cases.get(key)
         if case is None:
             of = event.broker if broker is None else broker
             case = Case(of, partitions, event.t, [event.seq], seen, patience_us)
-            self.going_on[key] = case
+            self.open_cases[key] = case
         return case
 
     def end(self, key: Hashable, event: Fact, how: str) -> None:
         """End the open case with this key, if there is one."""
-        case = self.going_on.pop(key, None)
+        case = self.open_cases.pop(key, None)
         if case is not None and event.t - case.from_us >= case.patience_us:
             case.facts.append(event.seq)
             self._add(case, event.t, how)
 
     def forget(self, key: Hashable) -> None:
         """Discard the open case with this key."""
-        self.going_on.pop(key, None)
+        self.open_cases.pop(key, None)
 
     def keys(self, is_meant: Callable[[Case], bool]) -> list[Hashable]:
         """The keys of the open cases that match."""
-        return [key for key, case in self.going_on.items() if is_meant(case)]
+        return [key for key, case in self.open_cases.items() if is_meant(case)]
 
     def pass_silence(self, from_us: int) -> None:
         """Nothing is known from this moment until the logs continue, so that waiting times are
@@ -143,10 +143,10 @@ class Diagnosis:
 
     def finish(self, now_us: int) -> None:
         """The trace has ended; open cases have no end."""
-        for case in self.going_on.values():
+        for case in self.open_cases.values():
             if now_us - case.from_us >= case.patience_us:
                 self._add(case, None, NOT_ENDED)
-        self.going_on.clear()
+        self.open_cases.clear()
 
     def _add(self, case: Case, to_us: int | None, how: str) -> None:
         facts = tuple(sorted(set(case.facts)))

@@ -40,9 +40,9 @@ class UnassignedMember(Diagnosis):
             )
 
     def _written(self, partition: Partition, state: State) -> None:
-        mine = [key for key, case in self.going_on.items() if partition.name in case.partitions]
+        mine = [key for key, case in self.open_cases.items() if partition.name in case.partitions]
         for key in mine:
             assert isinstance(key, tuple)
-            case = self.going_on[key]
+            case = self.open_cases[key]
             if key[1] not in state.isr and state.from_us > case.from_us:
                 self.end(key, written(state), "the ISR is without it")

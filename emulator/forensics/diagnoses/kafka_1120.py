@@ -50,5 +50,5 @@ class BounceNotSeen(Diagnosis):
             self.end(event.broker, event, "its process ended")
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
-        for key in list(self.going_on):
+        for key in list(self.open_cases):
             self.end(key, event, f"broker {event.broker} was elected controller")

@@ -33,6 +33,6 @@ class ResignedAndStillNamed(Diagnosis):
         self.end("controller", event, f"broker {event.broker} was elected")
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
-        case = self.going_on.get("controller")
+        case = self.open_cases.get("controller")
         if case is not None and self.state.znodes.controller != case.broker:
             self.end("controller", event, "/controller was deleted")

@@ -41,12 +41,12 @@ class UncleanElection(Diagnosis):
             if len(partition.states) > 1:
                 case.facts.insert(0, partition.states[-2].seq)
             self._before[name] = isr
-        elif name in self.going_on and set(self._before[name]) <= set(state.isr):
+        elif name in self.open_cases and set(self._before[name]) <= set(state.isr):
             who = ",".join(map(str, self._before[name]))
             self.end(name, written(state), f"[{who}] is in the ISR again, without those records")
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
-        case = self.going_on.get(event.partition)
+        case = self.open_cases.get(event.partition)
         if case is not None and event.broker in self._before[event.partition]:
             case.facts.append(event.seq)
             if event.from_leo > event.to_offset:

@@ -27,7 +27,7 @@ class ResignedAndActs(Diagnosis):
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         self._resigned.pop(event.broker, None)
-        if event.broker in self.going_on:
+        if event.broker in self.open_cases:
             self.end(event.broker, event, "it was elected again")
 
     def on_isr_change_cleared(self, event: e.IsrChangeCleared) -> None:

@@ -47,7 +47,7 @@ class RestartedTakenForDead(Diagnosis):
 
     def on_controller_elected(self, event: e.ControllerElected) -> None:
         self._registered.clear()
-        for key in list(self.going_on):
+        for key in list(self.open_cases):
             self.end(key, event, f"broker {event.broker} was elected controller")
 
     def on_zk_session_state(self, event: e.ZkSessionState) -> None:

@@ -28,11 +28,11 @@ class EpochOfAnother(Diagnosis):
             )
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
-        case = self.going_on.get("epoch")
+        case = self.open_cases.get("epoch")
         if case is not None and event.broker == case.broker and event.state == "dead":
             self.end("epoch", event, "its process ended")
 
     def on_controller_resigned(self, event: e.ControllerResigned) -> None:
-        case = self.going_on.get("epoch")
+        case = self.open_cases.get("epoch")
         if case is not None and event.broker == case.broker:
             self.end("epoch", event, "it resigned")

@@ -38,7 +38,7 @@ class MissedDeletion(Diagnosis):
                     )
 
     def _of(self, name: TopicPartition) -> list[object]:
-        return [key for key, case in self.going_on.items() if name in case.partitions]
+        return [key for key, case in self.open_cases.items() if name in case.partitions]
 
     def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
         if event.state in ("dead", "starting"):

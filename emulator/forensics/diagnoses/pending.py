@@ -42,7 +42,7 @@ class PendingProposal(Diagnosis):
 
     def on_alter_isr_failed(self, event: e.AlterIsrFailed) -> None:
         key = event.broker, event.partition
-        case = self.going_on.get(key)
+        case = self.open_cases.get(key)
         if case is not None and event.outcome != e.IGNORED:
             self._answer[key] = event.error
             case.facts.append(event.seq)

@@ -36,7 +36,7 @@ class RejectedUpdates(Diagnosis):
             and state.by_leader
             and state.version == event.cached_zk_version + 1
         )
-        if key not in self.going_on and is_own != self.is_own:
+        if key not in self.open_cases and is_own != self.is_own:
             return
         case = self.begin(key, event, "", event.partition)
         count = self._counts[key] = self._counts.get(key, 0) + 1

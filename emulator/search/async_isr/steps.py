@@ -250,7 +250,7 @@ class Steps:
         words = f"the controller answers {_isr_words(desired)} with {_shown(decided)}"
         yield Decision(words, now, answer=Answer(request.proposed, decided))
 
-    # -- what nobody obeys any more ----------------------------------------------------------------
+    # -- messages without effect -------------------------------------------------------------------
 
     def is_dead_answer(self, leader: Leader, message: Answer) -> bool:
         """Whether the leader will always ignore the response: versions and epochs only grow."""

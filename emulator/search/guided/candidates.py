@@ -83,7 +83,7 @@ class GroupHistory:
             return {**self.best, **self._draw_all(stream), **self._fixed}
         party = self._blamed(parties, stream)
         keys = [key for key in self._streams if party_of(key[1]) == party]
-        redrawn = {key: stream.bits() for key in _some(keys, stream)}
+        redrawn = {key: stream.bits() for key in _sample(keys, stream)}
         return {**self.best, **redrawn, **self._fixed}
 
     def _draw_all(self, stream: Stream) -> Candidate:
@@ -117,7 +117,7 @@ class GroupHistory:
             self._streams = list(streams)
 
 
-def _some(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
+def _sample(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
     """All of the streams, those of one actor, those of one purpose, or about a quarter."""
     kind = stream.below(4)
     if kind == 0:

@@ -99,7 +99,7 @@ def _drawn(warm: WarmCluster, options: SearchOptions) -> Iterator[ScheduleResult
         yield played
 
 
-# -- everything ------------------------------------------------------------------------------------
+# -- exhaustive search -----------------------------------------------------------------------------
 
 
 Node = tuple[Candidate, int]
@@ -170,7 +170,7 @@ def _one_longer(
                 yield Candidate(choices, (*faults, injection)), step
 
 
-# -- what is kept ----------------------------------------------------------------------------------
+# -- results ---------------------------------------------------------------------------------------
 
 
 def as_schedule(warm: WarmCluster, played: ScheduleResult) -> Schedule:

@@ -108,11 +108,11 @@ def describe(event: ActionApplied) -> str:
         on = f" on {replicas}" if replicas else ""
         return f"create topic {values.pop('topic', '?')}{on}{_remaining_arguments(values)}"
     if event.do in CLIENTS:
-        return f"{name} {_where(values)}{_remaining_arguments(values)}"
+        return f"{name} {_target(values)}{_remaining_arguments(values)}"
     return f"{_PAST.get(event.do, name)}{_remaining_arguments(values)}"
 
 
-def _where(values: dict[str, Any]) -> str:
+def _target(values: dict[str, Any]) -> str:
     topic, partitions = values.pop("topic", "?"), values.pop("partitions", ())
     if 0 < len(partitions) <= 4:
         return " ".join(f"{topic}-{p}" for p in partitions)

@@ -73,7 +73,7 @@ class WaterLevels:
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self._rise(event.partition, event.broker, event.t, event.to_offset, None)
-        self._lose_sight(event)
+        self._forget_levels(event)
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._open(event)
@@ -88,11 +88,11 @@ class WaterLevels:
     def on_becomes_follower(self, event: e.BecomesFollower) -> None:
         self._open(event)
         self._end(event.partition, event.t, event.broker)
-        self._lose_sight(event)
+        self._forget_levels(event)
 
-    def _lose_sight(self, event: e.BecomesFollower | e.LogTruncated) -> None:
-        # Kafka's own log (its events have no thread) says where a follower begins, and nothing of
-        # what it appends from then on.
+    def _forget_levels(self, event: e.BecomesFollower | e.LogTruncated) -> None:
+        # Kafka's own log (its events have no thread) has the offset at which a follower begins, but
+        # none of its later appends.
         if not event.thread:
             self._rise(event.partition, event.broker, event.t, -1, -1)
 

@@ -96,7 +96,7 @@ class Top(App[None]):
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
         self._show_detail(event.row_key)
 
-    # -- showing -----------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------
 
     def refresh_look(self) -> None:
         """Show the newest look."""

@@ -158,7 +158,7 @@ def seen(nodes: Nodes, children: Children) -> Seen:
     )
 
 
-# -- between two looks -----------------------------------------------------------------------------
+# -- differences -----------------------------------------------------------------------------------
 
 
 _COMMANDS = {"reassigning": "reassignment", "electing": "preferred leader election"}

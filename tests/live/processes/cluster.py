@@ -43,7 +43,7 @@ class Brokers:
         return ",".join(f"127.0.0.1:{port}" for port in self.ports.values())
 
     def metadata(self, broker: int) -> MetadataResponse:
-        """As this broker's cache has it."""
+        """From this broker's cache."""
         return metadata([("127.0.0.1", self.ports[broker])], 10)
 
     def controller(self, asked: int = 1) -> int:
@@ -62,7 +62,7 @@ class Brokers:
         assert answer.error.name == "NONE", answer
 
     def until(self, found: Callable[[], T], wanted: Callable[[T], bool]) -> T:
-        """Ask until it is as wanted; a broker that does not answer is asked again."""
+        """Repeat the request until the result is as expected, also after errors."""
         for _ in range(600):
             try:
                 value = found()
@@ -80,7 +80,7 @@ class Brokers:
 
 
 def _moment() -> None:
-    """A tenth of a second: nobody tells us what changes in another process."""
+    """A tenth of a second: changes in another process cannot be waited for."""
     end, other = socket.socketpair()
     with end, other:
         end.settimeout(PATIENCE_S / 600)

@@ -1,4 +1,4 @@
-"""What tests of clients share."""
+"""Fixtures for tests of clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kcat against brokers as processes: somebody types a session."""
+"""kcat with broker processes, as in an interactive session."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Kcat:
         self._environment = {**os.environ, "LD_LIBRARY_PATH": libraries}
 
     def __call__(self, brokers: Brokers, broker: int, *words: str, given: str = "") -> str:
-        """What it says; it has nothing to complain of."""
+        """Its output; it must report no problem."""
         code, said, complaints = self.complaining(brokers, broker, *words, given=given)
         assert code == 0, complaints
         assert "ERROR" not in complaints
@@ -37,7 +37,7 @@ class Kcat:
 
     @contextmanager
     def typing(self, brokers: Brokers, broker: int, *words: str) -> Iterator[subprocess.Popen[str]]:
-        """A session that somebody types into; over when this is left."""
+        """An interactive session, ended when the context is left."""
         with subprocess.Popen(
             (self._command, "-b", f"127.0.0.1:{brokers.ports[broker]}", *words),
             env=self._environment,

@@ -1,6 +1,6 @@
-"""What clients can come upon: metadata that nobody has renewed, a leader that moved.
+"""Situations for clients: stale metadata, a leader that moved.
 
-Each is there for as long as a test wants it, whatever the machine's pace.
+Each lasts as long as a test needs it, whatever the machine's speed.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def append(brokers: Brokers, topic: str, leader: int) -> int:
 
 @contextmanager
 def nobody_is_told(brokers: Brokers, topic: str) -> Iterator[tuple[int, int, LocalBroker]]:
-    """(leader, follower, controller): the leader alone is in the ISR, and the controller, who would
-    tell everybody, stands still; so does the follower. Sessions have to outlast it."""
+    """(leader, follower, controller): only the leader is in the ISR. The controller, which would
+    inform all brokers, is suspended, and so is the follower. Their sessions must survive that."""
     controller = brokers.controller()
     leader, follower = (n for n in (1, 2, 3) if n != controller)
     brokers.create(topic, (leader, follower))
@@ -64,7 +64,7 @@ def _isr_written(brokers: Brokers, topic: str, leader: int) -> tuple[int, ...]:
 
 
 def move_leader(brokers: Brokers, topic: str, old: int, new: int) -> None:
-    """Another replica is preferred, and elected; nobody stops."""
+    """Another replica becomes the preferred one, and is elected; no broker stops."""
     partition = TopicPartition(topic, 0)
     servers = [("127.0.0.1", port) for port in brokers.ports.values()]
     turned = AlterPartitionReassignmentsRequest(((partition, (new, old)),))

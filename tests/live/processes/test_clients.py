@@ -141,7 +141,7 @@ def test_acks_all_is_refused_while_the_isr_is_too_small(brokers: Brokers) -> Non
 
 
 def _send_by_kafka_python(brokers: Brokers, topic: str) -> None:
-    """Through the leader: who stands still would be asked for half a minute."""
+    """Through the leader: a suspended broker would delay the client for half a minute."""
     leader = f"127.0.0.1:{brokers.ports[1]}"
     producer = kafka.KafkaProducer(
         bootstrap_servers=leader, acks="all", enable_idempotence=False, retries=0
@@ -153,8 +153,8 @@ def _send_by_kafka_python(brokers: Brokers, topic: str) -> None:
 
 
 def test_metadata_is_that_brokers_cache_however_old(brokers: Brokers, kcat: Kcat) -> None:
-    """ZooKeeper has the smaller ISR, and so has the leader; as long as the controller has not told
-    it, clients get the old one from it."""
+    """ZooKeeper and the leader have the smaller ISR. Until the controller has informed this broker,
+    clients get the old ISR from it."""
     with nobody_is_told(brokers, "untold") as (leader, follower, controller):
         asked = (brokers, leader, "untold")
         assert isrs_by_kcat(kcat, *asked) == [leader, follower]
@@ -172,8 +172,8 @@ def isrs_by_confluent(brokers: Brokers, asked: int, topic: str) -> list[int]:
 
 
 def isrs_by_kafka_python(brokers: Brokers, asked: int, topic: str) -> list[int]:
-    """Once it knows all brokers it asks whom it likes, and waits long for who stands still: it is
-    made to like this one."""
+    """Once it knows all brokers it chooses any of them, and waits long for a suspended one: it is
+    made to choose this one."""
     admin = kafka.KafkaAdminClient(bootstrap_servers=f"127.0.0.1:{brokers.ports[asked]}")
     try:
         admin._manager.least_loaded_node = lambda: asked
@@ -189,8 +189,9 @@ def isrs_by_kcat(kcat: Kcat, brokers: Brokers, asked: int, topic: str) -> list[i
 
 
 def test_a_leader_that_moved_answers_that_it_is_none(brokers: Brokers) -> None:
-    """kafka-python, not told to try again, tells its user; librdkafka asks for metadata and goes to
-    the new leader, retries or not. With acks=1 the new leader might lack what the old one took."""
+    """kafka-python without retries raises an error; librdkafka requests metadata and goes to the
+    new leader, with or without retries. With acks=1 the new leader might lack records that the old
+    one acknowledged."""
     brokers.create("moved", (1, 2))
     python = kafka.KafkaProducer(
         bootstrap_servers=brokers.bootstrap, acks="all", enable_idempotence=False, retries=0

@@ -39,7 +39,7 @@ class Cluster:
         self.folder = folder
 
     def isr(self, *words: str, code: int = 0) -> str:
-        """What a command prints; on standard error where it fails."""
+        """The output of a command; on standard error if it fails."""
         done = subprocess.run(
             [*ISR, *words],
             cwd=self.folder,
@@ -56,7 +56,7 @@ class Cluster:
 
     @property
     def status(self) -> ClusterStatus:
-        """As `isr cluster status` gets it."""
+        """Like `isr cluster status`."""
         status = request_of(self.run, Status()).status
         assert status is not None
         return status

@@ -1,7 +1,7 @@
-"""Brokers as processes whose disk is full: what they acknowledged is there when they are back.
+"""Brokers as processes whose disk is full: acknowledged records survive.
 
-A limit to the size of a broker's files stands for the disk: the kernel takes what fits of a batch,
-and refuses what follows, as a full one does; and nobody needs to be root for it.
+A limit on the size of a broker's files replaces a full disk: the kernel writes the part of a batch
+that fits, and refuses the rest, like a full disk; this needs no root privileges.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def limit_files(brokers: Brokers, broker: int, size: int) -> None:
 
 
 def acknowledged(brokers: Brokers, topic: str, number: int) -> bool:
-    """A record whose time is this number, with acks=all, by whoever leads now."""
+    """Send a record with this number as its time and acks=all to the current leader."""
     data = filled(1, RECORD, number)
     wanted = ProducePartition(TopicPartition(topic, 0), 1, len(data), data)
     for port in brokers.ports.values():

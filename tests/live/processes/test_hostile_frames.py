@@ -144,7 +144,7 @@ def strike(port: int, payloads: list[bytes], closed: list[int]) -> None:
 
 
 def state(brokers: Brokers) -> list[object]:
-    """What each broker tells clients; and the folders of its logs."""
+    """Each broker's metadata, and its log folders."""
     of_each: list[object] = []
     for number in brokers.by_id:
         answer = brokers.metadata(number)
@@ -217,7 +217,7 @@ def test_hostile_frames_end_no_broker_and_change_nothing(
 def test_a_metadata_request_of_megabytes_stalls_nobody(
     brokers: Brokers, size: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Topics of two letters; before there were bounds a broker answered nobody for 10.9 s."""
+    """Topics of two letters; without limits a broker did not respond for 10.9 s."""
     count = size // 4
     body = struct.pack(">hhih1si", 3, 1, 1, 1, b"c", count) + b"\0\2ab" * count
     address = ("127.0.0.1", brokers.ports[1])

@@ -1,4 +1,4 @@
-"""kcat against brokers as processes: a session as somebody types it."""
+"""kcat with broker processes, as in an interactive session."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_asks_for_offsets(kcat: Kcat, brokers: Brokers) -> None:
 
 
 def test_a_consumer_gets_nothing_beyond_the_high_watermark(kcat: Kcat, brokers: Brokers) -> None:
-    """The follower, in the ISR, stands still with one record less: the leader has it, and shows it
-    to nobody."""
+    """The follower, in the ISR, is suspended with one record less than the leader, which returns
+    that record to no consumer."""
     brokers.create("held", (2, 3))
     produce = ("-P", "-t", "held", "-p", "0", "-X")
     consume = ("-C", "-t", "held", "-p", "0", "-o", "beginning", "-e", "-q", "-f", "%o %s\n")

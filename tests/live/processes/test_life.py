@@ -79,7 +79,7 @@ def test_a_killed_leader_is_followed_and_finds_its_log_again(brokers: Brokers) -
 
 
 def test_sigterm_moves_leaderships_away_first(brokers: Brokers) -> None:
-    """Controlled shutdown: exit code 0, and nobody was without a leader."""
+    """Controlled shutdown: exit code 0, and no partition was without a leader."""
     state = brokers.partition(3, "orders")
     assert state is not None
     leader = state.leader
@@ -128,7 +128,7 @@ def test_a_stop_while_zookeeper_is_gone_waits_for_it(brokers: Brokers) -> None:
 
 
 def test_a_second_signal_ends_a_broker_that_waits_for_zookeeper(brokers: Brokers) -> None:
-    """At once, though its attempt to connect would be answered by nobody for a while."""
+    """At once, although its connection attempt would hang for a while."""
     stopping = next(n for n in (1, 2, 3) if n != brokers.controller())
     broker = brokers.by_id[stopping]
     brokers.server.stop()
@@ -165,7 +165,7 @@ def test_a_kill_while_zookeeper_is_gone_is_a_kill(brokers: Brokers) -> None:
 def test_a_registration_that_is_there_keeps_another_from_starting(
     brokers: Brokers, tmp_path: Path
 ) -> None:
-    """As Kafka does: also its own next process, until the old one's session has ended."""
+    """As in Kafka, this includes its own next process, until the old session has ended."""
     with reserve(0) as reservation:
         words = ["--id", "1", "--zookeeper", str(brokers.server.address)]
         words += ["--listen", f"127.0.0.1:{reservation.getsockname()[1]}"]

@@ -46,8 +46,8 @@ def runs(
 
 @pytest.mark.parametrize("name", [in_time(name) for name in RACE_FREE])
 def test_a_race_free_one_agrees_literally(name: str, runs: dict[str, Future[LiveRun]]) -> None:
-    """What it expects holds; the judge sees no difference; ISR histories and notifications are the
-    same byte for byte, and who wrote them."""
+    """Its expectations hold; the judge sees no difference; ISR histories and notifications, with
+    their writers, are byte for byte the same."""
     run = runs[name].result()
     assert run.code == 0, run.said
     simulations = [simulated(run.source, seed) for seed in SEEDS]

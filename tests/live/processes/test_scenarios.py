@@ -71,7 +71,7 @@ def test_a_scenario_with_each_broker_a_process(isr: Isr, tmp_path: Path) -> None
 
 
 def _requests_lead_from_brokers_to_transactions(trace: list[events.AnyEvent]) -> None:
-    """Each write of a broker passed on the wire, sent by the thread that asked for it."""
+    """Each write of a broker passed on the wire, sent by the thread that requested it."""
     written = [e for e in trace if isinstance(e, events.ZkTransaction) and e.broker]
     writes = [e for e in written if e.op not in ("createSession", "closeSession")]
     asked = [trace[e.cause] for e in writes]
@@ -132,7 +132,7 @@ def test_a_broker_that_somebody_kills_is_on_the_trace(tmp_path: Path) -> None:
             if not killed and list(tmp_path.rglob("data-2/orders-0")):
                 killed = [pid for pid in children(process.pid) if _is_broker(pid, 2)]
                 os.kill(killed[0], signal.SIGKILL)
-            with suppress(subprocess.TimeoutExpired):  # nobody tells us that it is up
+            with suppress(subprocess.TimeoutExpired):  # nothing else signals its readiness
                 process.wait(0.1)
     assert killed
     (path,) = tmp_path.rglob("trace.ndjson")

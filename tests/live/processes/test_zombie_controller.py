@@ -1,9 +1,10 @@
-"""The controller's process stands still (SIGSTOP) in the middle of an event, beyond its session.
+"""The controller's process is suspended (SIGSTOP) in the middle of an event for longer than its
+session.
 
-Another is elected. When the old one wakes, its client, that of 1.0, opens another session and goes
-on with what the event still has to write. The versions of the states are those that it knows, and
-nothing else keeps it from writing; with the fixes of KAFKA-6082 each of its writes asks for the
-epoch that it was elected with, too.
+Another controller is elected. When the old one resumes, its client (that of 1.0) opens another
+session and continues the event's writes. It uses the versions that it knows, and nothing else
+prevents its writes. With the fixes of KAFKA-6082 each of its writes also checks its own controller
+epoch.
 """
 
 from __future__ import annotations

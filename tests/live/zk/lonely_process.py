@@ -16,7 +16,7 @@ from zk.real.server import parse_address
 
 
 class Speaker(Owner):
-    """Says what it is told, at once."""
+    """Prints all session states and events at once."""
 
     def on_watch(self, event: WatchedEvent) -> None:
         super().on_watch(event)

@@ -72,11 +72,11 @@ class Owner:
             self._inbox.get()()
 
     def next_action(self) -> Callable[[], None]:
-        """What was posted first, once there is something; not run yet."""
+        """The first posted action, once there is one; not run yet."""
         return self._inbox.get(timeout=PATIENCE_S)
 
     def idle_for(self, seconds: float) -> None:
-        """Run what is posted for so long: to show that something does *not* happen."""
+        """Run posted actions for this long, to show that something does *not* happen."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
             try:

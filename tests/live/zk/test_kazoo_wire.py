@@ -188,8 +188,8 @@ def test_replies_come_before_the_state_that_explains_them(
 
 
 class AtOnce(Owner):
-    """An owner that reacts before the connection's thread goes on: as soon as the connection is
-    lost it asks again."""
+    """An owner that reacts before the connection's thread continues: it sends a request as soon as
+    the connection is lost."""
 
     session: KazooSession
 
@@ -357,7 +357,7 @@ def test_an_idle_session_is_kept_by_its_pings(
 def test_a_cut_within_the_session(
     service: KazooService, owner: Owner, tap: Tap, means: str
 ) -> None:
-    """Noticed after 2T/3; healed within T the same session goes on, with its watches."""
+    """Noticed after 2T/3; healed within T the same session continues, with its watches."""
     link = service.gate("broker-1") if means == "gate" else tap
     session = connect(service, owner, timeout_ms=3 * T_MS)
     owner.ask(session, Create("/a", b""), GetData("/a", watch=True))
@@ -484,7 +484,8 @@ def test_abandon_is_silent_and_leaves_the_session_to_the_server(
 def test_abandon_wherever_the_session_stands(
     service: KazooService, owner: Owner, tap: Tap, address: Address
 ) -> None:
-    """Paused, cut, waiting to connect, and connecting to nobody: its thread and sockets go."""
+    """Paused, cut, waiting to connect, and connecting to a dead address: its thread and sockets are
+    closed."""
     paused = connect(service, owner, "paused")
     service.gate("paused").pause()
     cut = connect(service, owner, "cut")

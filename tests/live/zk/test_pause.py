@@ -1,4 +1,4 @@
-"""A process that stands still: SIGSTOP on one of its own, and the gate in ours, look the same."""
+"""A paused process: SIGSTOP on a separate process and the gate in ours have the same effect."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Paused(Protocol):
     def pause(self) -> None: ...
     def resume(self) -> None: ...
     def tell(self, last: str) -> list[str]:
-        """What its session told it since the last call, once `last` is among it."""
+        """Its session's output since the last call, once that contains `last`."""
         ...
 
 

@@ -22,7 +22,7 @@ SOON_S = 0.15
 
 
 class Peers:
-    """A client and a server that talk through a proxy; what each heard, as it came."""
+    """A client and a server with a proxy in between, and what each received."""
 
     def __init__(self, proxies: Proxies) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -51,7 +51,7 @@ def peers(proxies: Proxies) -> Iterator[Peers]:
 
 
 def heard(end: socket.socket, within_s: float = SOON_S) -> bytes:
-    """What comes within the time; empty: nothing."""
+    """The bytes received within the time; may be empty."""
     end.settimeout(within_s)
     try:
         return end.recv(1000)
@@ -174,7 +174,7 @@ def test_a_port_that_is_taken_is_told(proxies: Proxies) -> None:
 def test_a_name_that_takes_long_to_look_up_holds_up_nobody_else(
     proxies: Proxies, peers: Peers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of a container that is down, say."""
+    """For example that of a stopped container."""
     found, look_up = threading.Event(), socket.getaddrinfo
 
     def slow(host: str, *arguments: Any, flags: int = 0, **more: Any) -> Any:

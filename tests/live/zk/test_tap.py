@@ -1,4 +1,4 @@
-"""The tap: what passes is told as it passes, cut and delayed it holds what it must."""
+"""The tap reports what passes, and holds it when it is cut or delayed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Told = tuple[str, Request | str]
 
 
 class Notes:
-    """What an observer was told: requests, and requests with their code and time."""
+    """What an observer received: requests, and requests with their code and time."""
 
     def __init__(self) -> None:
         self.requests: list[Told] = []
@@ -240,7 +240,7 @@ def _read_all(listener: socket.socket, received: queue.Queue[bytes]) -> None:
 def test_who_gave_up_during_a_cut_is_not_let_through(
     taps: Taps, notes: Notes, server: EmbeddedServer
 ) -> None:
-    """Else its handshake would open a session that nobody has."""
+    """Otherwise its handshake would open an unused session."""
     tap = taps.open("broker-1", server.address)
     tap.cut()
     with socket.create_connection(tap.address.servers[0]) as impatient:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 class UnresponsiveServer:
-    """A port that answers no SYN: its queue of connections is full, and nobody accepts any."""
+    """A port that answers no SYN: its queue of connections is full and never accepted."""
 
     def __init__(self, host: str, port: int) -> None:
         self._port = port

@@ -48,7 +48,7 @@ EVENTS = st.lists(st.one_of(*map(_events, KINDS)), min_size=1, max_size=8)
 
 
 def row(event: Any) -> dict[str, Any]:
-    """What a row says of an event, without nulls."""
+    """A row of an event, without nulls."""
     kind = event.kind
     common = {name: getattr(event, name) for name in ("seq", "t", "broker", "thread", "cause")}
     own = {column.name: _plain(_at(event, column.path)) for column in columns_by_kind()[kind]}

@@ -1,4 +1,4 @@
-"""What is wrong with a data set is one line with the file's name; the rest can still be read."""
+"""A damaged data set gives a one-line error with the file's name; the rest is readable."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_file_whose_footer_is_whole_and_whose_rows_are_not_is_found_by_reading
 
 
 def test_no_flipped_bit_of_a_page_is_read_as_another_value(three: Path) -> None:
-    """Any bit before the footer: the file is as it was, or is said to be damaged."""
+    """Any bit before the footer: the file is read correctly or reported as damaged."""
     piece = piece_of(three, "b")
     whole, data = pq.read_table(piece, partitioning=None), piece.read_bytes()
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")

@@ -1,4 +1,4 @@
-"""Of a page of Java, the line that says what is wrong."""
+"""Finds the line with the cause in a Java stack trace."""
 
 from __future__ import annotations
 

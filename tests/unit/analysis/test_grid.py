@@ -1,4 +1,4 @@
-"""A grid is the same runs in the same batches, whoever asks; what cannot be is said at once."""
+"""A grid always gives the same runs in the same batches; invalid grids are refused at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is started is stopped, whatever comes between; and nothing is started for nothing."""
+"""Whatever was started is stopped in any case, and nothing is started unnecessarily."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.unit.analysis.test_writer import BEGAN, ENDED, story
 
 
 class Session:
-    """Stands for Spark's: is told to start and to stop, and can do nothing else."""
+    """Replaces Spark's session: can only start and stop."""
 
     def __init__(self) -> None:
         self.seen: list[str] = []

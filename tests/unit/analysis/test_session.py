@@ -1,4 +1,4 @@
-"""What is said before Spark is started: a master that is silent, a Java that is not there."""
+"""Errors before Spark starts: a master that does not respond, a missing Java."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from zk.real.server import find_java
 
 @pytest.fixture
 def listening() -> Iterator[socket.socket]:
-    """A port that takes connections; nobody is behind it."""
+    """A port that accepts connections but never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server
 

@@ -140,7 +140,7 @@ def columns_of_version(version: int) -> dict[str, str]:
 
 
 def test_no_column_of_this_version_is_renamed_retyped_or_gone() -> None:
-    """What is new comes beside it; this file stays as it is."""
+    """New columns are added beside it; this file never changes."""
     from emulator.trace.columns import ddl
 
     now = {name: ddl(of) for name, of in schema().items()}

@@ -11,7 +11,7 @@ from emulator.conformance.recording import read_recording
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "kafka-2.6.3"
 CHANGES_OF_A_WHOLE_CLUSTER = 2
-"""Of the live brokers, at the controller: it found the second and the third as they started."""
+"""The controller saw the second and the third broker start."""
 ADMIN_STIMULI = {"reassign", "delete_topic", "add_partitions"}
 
 

@@ -1,4 +1,4 @@
-"""What a recording says of each point, and what of it is timing and put aside."""
+"""The entries of each point in a recording, and the timing that is left out."""
 
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings

@@ -39,7 +39,7 @@ def produced(answered_ms: int, told_ms: int | None) -> events.RecordsProduced:
 def test_a_result_is_told_at_the_next_round_of_its_driver_late_as_that_is(
     answered_ms: int, next_round_ms: int | None, told_ms: int
 ) -> None:
-    """Where there is none any more, at once."""
+    """At once if there is no further round."""
     trace: list[AnyEvent] = [
         events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
         produced(answered_ms, next_round_ms),

@@ -1,4 +1,4 @@
-"""Who does an action takes the cores for a while: what needs them meanwhile is late."""
+"""An action occupies the cores for a while, which delays other work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of an emulated run's trace, what logs of a real cluster would have told of it."""
+"""The part of an emulated run's trace that a real cluster's logs would contain."""
 
 from __future__ import annotations
 

@@ -28,8 +28,8 @@ _TIME = re.compile(r"^\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(\d{3})\]", re.MULTILIN
 
 
 class Stranger(msgspec.Struct, frozen=True):
-    """Its logs, mangled and imported: the clock of broker 1 was `shifted_ms` ahead, and so much was
-    found, with ZooKeeper's log and without; the ISR history was the same."""
+    """The run's logs, mangled and imported: the clock of broker 1 was `shifted_ms` ahead, and this
+    was estimated, with ZooKeeper's log and without; the ISR history was the same."""
 
     shifted_ms: int
     found_ms: int
@@ -62,7 +62,7 @@ def shift(folder: Path, broker: int, ms: int) -> None:
 
 
 def rotate(log: Path) -> None:
-    """As log4j's DailyRollingFileAppender does, in the middle."""
+    """Like log4j's DailyRollingFileAppender, in the middle."""
     rows = log.read_text().splitlines(keepends=True)
     middle = next(n for n in range(len(rows) // 2, len(rows)) if _TIME.match(rows[n]))
     log.with_name(f"{log.name}.2026-11-22-03").write_text("".join(rows[:middle]))
@@ -99,7 +99,7 @@ def _imported(run: Path, scratch: Path, ms: int, transactions: bool) -> Result:
 
 
 def mangle(folder: Path, ms: int, broker: int = 1) -> None:
-    """What happens to logs."""
+    """Mangle the logs in ways that occur in practice."""
     shift(folder, broker, ms)
     rotate(folder / "broker-2" / "server.log")
     pack(folder / "broker-1" / "state-change.log")

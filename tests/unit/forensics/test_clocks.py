@@ -24,7 +24,7 @@ ROUND_TRIPS = st.lists(
 
 
 def pairs_of(ahead: dict[str, int], trips: list[tuple[str, str, int, int, int]]) -> list[Pair]:
-    """A message there and its answer, as clocks that are ahead by so much see them."""
+    """Round trips of messages as seen by clocks that are ahead by this much."""
     clock = {**ahead, ZOOKEEPER: 0}
     pairs = []
     for a, b, sent, there, back in trips:

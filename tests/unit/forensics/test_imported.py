@@ -63,7 +63,7 @@ Untouched = Callable[..., Result]
 
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Untouched:
-    """What the logs of a cluster come to as they are, imported once."""
+    """The import of a cluster's unchanged logs, made once."""
 
     @cache
     def of(name: str, *, transactions: bool = True) -> Result:
@@ -203,7 +203,7 @@ def test_server_logs_alone_hold_the_isr_history_but_for_elections(
 
 
 def test_server_logs_alone_hold_a_stuck_leader_with_its_end(tmp_path: Path) -> None:
-    """KAFKA-2729 was said to go on to the end of a leader that followed 50 ms later."""
+    """KAFKA-2729 was reported until the end for a leader that followed 50 ms later."""
     folder = given(STUCK, tmp_path / "logs", transactions=False)
     for log in [*folder.rglob("state-change.log"), *folder.rglob("controller.log")]:
         log.unlink()
@@ -240,7 +240,7 @@ def test_state_changes_without_trace_are_said_to_be_unknown(tmp_path: Path) -> N
 def test_a_broker_that_replicates_nothing_and_whose_logs_are_not_here_is_named(
     tmp_path: Path,
 ) -> None:
-    """By who is told who lives, and by ZooKeeper, of which it once was a client."""
+    """From the live brokers in others' logs, and from ZooKeeper, of which it once was a client."""
     folder = given(STUCK, tmp_path / "logs")
     shutil.rmtree(folder / "broker-4")
     unknown = imported(folder, tmp_path).imported.unknown

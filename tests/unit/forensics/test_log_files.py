@@ -1,4 +1,4 @@
-"""Files of strangers: whatever a file unpacks to, reading it takes bounded memory and time."""
+"""Untrusted files: whatever a file unpacks to, reading it takes bounded memory and time."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _KEY = "LeaderAndIsrPartitionState(topicName='orders', partitionIndex=0, "
 
 
 def said(*lines: tuple[str, str]) -> list[Any]:
-    """What broker 1 says with these lines (logger, text), all at once."""
+    """The events of broker 1 for these lines (logger, text), all at the same time."""
     account = Account(1, Causes())
     for logger, text in lines:
         account.read(Line(1_000, "INFO", text, logger))

@@ -21,7 +21,7 @@ from zk.errors import Code
 
 
 def shrinking(*replicas: int) -> History:
-    """The leader is told these replicas, with 3 in the ISR; then its high watermark passes 3."""
+    """The leader receives these replicas, with 3 in the ISR; then its high watermark passes 3."""
     history = History().started(1, 2, 3).elected().created()
     history.wrote(3, 1, 1, 1, 2, 3, by="controller")
     state = PartitionState(ORDERS, 1, 1, 1, (1, 2, 3), 1, replicas)
@@ -189,7 +189,7 @@ DELETION = "/admin/delete_topics/orders"
 
 
 def deleted(*, gone: bool, restarted: bool = False, heard: bool = True) -> History:
-    """The topic is deleted; 2 is not registered then (`gone`), and comes back, as a new process
+    """The topic is deleted; 2 is not registered then (`gone`), and returns, as a new process
     (`restarted`) or not. `heard`: the controller knew of its registration."""
     history = History().started(1, 2, 3).elected().created().shown(0, 0, 1, 2, 3)
     if gone:
@@ -232,8 +232,8 @@ def test_another_state_than_zookeepers_is_no_missed_deletion() -> None:
 
 
 def expanded(*, answered: bool, applied: bool = True) -> History:
-    """2 was out; 1 adds it again and goes on with five more records, which only 3 has; then 2 (or,
-    where it is not in the ISR, 3) is elected, and has others at these offsets."""
+    """2 was out of the ISR; 1 adds it again and continues with five more records, which only 3 has;
+    then 2 (or 3, if 2 is not in the ISR) is elected, and has others at these offsets."""
     elected = 2 if applied else 3
     history = History().started(1, 2, 3).elected().created().appended(1, 0, 5).copied(0, 5, 2, 3)
     history.wrote(1, 1, 0, 1, 3).tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 3), 1, 0).hw(1, 5)

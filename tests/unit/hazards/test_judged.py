@@ -1,4 +1,4 @@
-"""What counts as reproduced, and what as held: the wrong side of each is told."""
+"""When a hazard counts as reproduced and as cured, and how failures are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be left out of a hazard's schedule, and the shortest one, breadth first."""
+"""Unnecessary entries of a hazard's schedule, and the shortest schedule, breadth first."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_search_that_may_not_try_all_says_so(with_a_step_too_many: Entry) -> N
 
 @pytest.mark.slow
 def test_an_expectation_that_its_cure_does_not_mend_is_not_the_hazard() -> None:
-    """Where nothing is done an ISR does not shrink either, with the cure or without."""
+    """Without actions an ISR does not shrink either, with the cure or without."""
     told = [entry for entry in catalogue().values() if not entry.violates]
     assert not any(Schedule(entry).reproduces([]) for entry in told)
 

@@ -59,7 +59,7 @@ def test_a_controller_that_writes_after_another_was_elected(version: str, name: 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
 def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
-    """Until the one that was elected reads the state, or somebody else writes it."""
+    """Until the newly elected controller reads the state, or another broker writes it."""
     history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
     unknown = ControllerDiffers(0, 1, facts=(-1, 0), partition=ORDERS, broker=2)
     shown = ShowsAnother(0, 1, facts=(-1, 0), partition=ORDERS, broker=1)

@@ -148,7 +148,7 @@ def payload(leader: int, epoch: int, isr: tuple[int, ...]) -> str:
 
 
 def violations(history: History) -> list[Violation]:
-    """What all invariants say, liveness too."""
+    """The violations of all invariants, including liveness."""
     monitor = Monitor(liveness=True)
     for event in history.events:
         monitor(event)

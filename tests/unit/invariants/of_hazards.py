@@ -22,7 +22,7 @@ class Case(NamedTuple):
 
 
 def quiet() -> History:
-    """Three brokers, a controller, one partition; everybody knows everything."""
+    """Three brokers, a controller, one partition; every broker knows everything."""
     history = History().started(1, 2, 3).elected().created()
     return history.shown(0, 0, *REPLICAS)
 
@@ -59,15 +59,15 @@ def obeying(epoch: int) -> History:
 
 
 def at(history: History, ms: int) -> History:
-    """What is told last happens so much later."""
+    """Shift the last event by this time."""
     last = history.events[-1]
     history.events[-1] = msgspec.structs.replace(last, t=last.t + ms * 1000)
     return history
 
 
 def alone(late_ms: int) -> History:
-    """The leader shrinks to itself with five records that follower 2 has not; its high watermark
-    follows so much later."""
+    """The leader shrinks to itself with five records that follower 2 lacks; its high watermark
+    follows after this time."""
     history = quiet().appended(1, 0, 5)
     for follower, leo in ((2, 0), (3, 5)):
         history.tell(e.FollowerStateUpdated, 1, ORDERS, follower, leo, 5, 0)

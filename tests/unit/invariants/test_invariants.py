@@ -329,7 +329,7 @@ def test_a_process_that_begins_has_an_empty_queue() -> None:
 
 
 def test_who_was_deposed_by_an_unclean_election_may_show_what_it_likes() -> None:
-    """3 leads by an unclean election with a record of its own; 1 has not heard of it."""
+    """3 leads by an unclean election with a record of its own; 1 does not know it yet."""
     history = with_records().wrote(1, 1, 0, 1, 2).wrote(3, 3, 1, 3, by="controller")
     state = PartitionState(ORDERS, 1, 3, 1, (3,), 2, REPLICAS)
     history.tell(e.LeaderAndIsr, 3, 3, 1, state).tell(e.LogTruncated, 3, ORDERS, 5, 4)

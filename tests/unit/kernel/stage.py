@@ -33,7 +33,7 @@ class Stage:
         return (process or self.process).spawn(thread, body)
 
     def run(self, until_us: int | None = None) -> list[str]:
-        """Let the threads run (to the end, or to a moment), and return what they said."""
+        """Let the threads run (to the end, or to a moment), and return their transcript."""
         if until_us is None:
             self.kernel.run()
         else:

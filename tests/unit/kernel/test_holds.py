@@ -1,4 +1,4 @@
-"""Holds: one thing stands, everything else goes on; what is behind it comes after it, in order."""
+"""Holds: one thing stops, everything else continues; what is behind it follows in order."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_the_most_particular_choice_counts() -> None:
 
 
 def actor_seed(base: int, actor: str, purpose: str) -> int:
-    """What a stream's seed is under a base seed that was chosen."""
+    """A stream's seed under a chosen base seed."""
     return Chance(0, {(0, "", ""): base}).seed_of(0, actor, purpose)
 
 

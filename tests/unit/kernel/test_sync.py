@@ -1,4 +1,4 @@
-"""What a thread can block on, and whose cause it goes on with."""
+"""The primitives on which a thread can block, and the cause with which it continues."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_items_come_in_their_order_and_takers_are_served_in_theirs() -> None:
 
 
 def test_a_taker_that_comes_first_gets_it_though_another_was_woken() -> None:
-    """As with LinkedBlockingQueue: the woken one goes back to wait."""
+    """Like LinkedBlockingQueue: the woken one waits again."""
     with Stage() as stage:
         queue: Queue[int] = Queue(stage.kernel)
 
@@ -364,8 +364,8 @@ class ReferenceLock:
 @properties
 @given(st.lists(st.tuples(st.sampled_from("abcde"), st.sampled_from("rw")), max_size=40))
 def test_the_lock_does_what_the_rules_say(steps: list[tuple[str, str]]) -> None:
-    """Each step: a thread that holds it gives it back, one that waits goes on waiting, another
-    asks."""
+    """Each step: a thread that holds it releases it, one that waits keeps waiting, another requests
+    it."""
     with Stage() as stage:
         it, rules = Script(stage), ReferenceLock()
         for thread, how in steps:

@@ -477,7 +477,7 @@ class DrawnWakeUp:
 def test_a_lane_keeps_its_order_however_often_its_process_stands_still(
     due: list[int], stops: list[int], delays_us: list[int]
 ) -> None:
-    """What falls due later never runs before what fell due earlier."""
+    """A later item never runs before an earlier one."""
     with Stage(DrawnWakeUp(delays_us)) as stage:
         lane = stage.process.lane("socket")
         for at_us in sorted(due):

@@ -23,7 +23,7 @@ class Unportable(Exception):
 
 
 def stand_still() -> None:
-    """Until a signal ends it. `signal.pause` would miss one that comes just before it waits."""
+    """Waits until a signal ends it. `signal.pause` would miss one that arrives just before."""
     while True:
         select.select([], [], [], 0.05)
 
@@ -73,7 +73,7 @@ def test_who_stops_asking_leaves_no_child() -> None:
 
 @pytest.mark.parametrize("nth", range(20))
 def test_ending_a_child_ends_its_children(nth: int) -> None:
-    """At any moment: also just when one of them has been forked."""
+    """At any moment, even just after one of them was forked."""
     reads, writes = os.pipe()
 
     def grandchild() -> None:
@@ -85,7 +85,7 @@ def test_ending_a_child_ends_its_children(nth: int) -> None:
     pid = int(os.read(reads, 20))
     os.kill(pid, 0)
     child.end()
-    assert os.read(reads, 1) == b""  # Nobody has the other end any more.
+    assert os.read(reads, 1) == b""  # The other end is closed everywhere.
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     os.close(reads)

@@ -1,4 +1,4 @@
-"""A run directory is there from the first event on, and what cannot be written is told once."""
+"""A run directory exists from the first event on, and a write error is reported once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Traces by hand: a small story of one topic, told event by event, held against one expectation."""
+"""Hand-written traces: a short story of one topic, event by event, checked against one
+expectation."""
 
 from __future__ import annotations
 
@@ -27,12 +28,12 @@ class Story:
         self.t = 0.0
 
     def at(self, seconds: float) -> Story:
-        """What follows happens then."""
+        """The following events happen then."""
         self.t = seconds
         return self
 
     def on(self, partition: int) -> Story:
-        """What follows happens to this partition."""
+        """The following events concern this partition."""
         self.partition = TopicPartition(self.partition.topic, partition)
         return self
 
@@ -47,7 +48,7 @@ class Story:
         return self.tell(e.ActionApplied, 0, do, msgspec.convert(arguments, Parameters))
 
     def created(self, *isr: int) -> Story:
-        """The controller (3) created the partition; everybody knows; 1 leads."""
+        """The controller (3) created the partition; every broker knows it; 1 leads."""
         isr = isr or REPLICAS
         self.tell(e.ControllerCacheUpdated, 3, self.partition, isr[0], 0, isr, 0, "creation")
         for broker in isr:
@@ -78,7 +79,7 @@ class Story:
         return self.tell(e.RecordsAppended, broker, self.partition, role, base, leo, epoch, 100)
 
     def appended_by(self, follower: int, base: int, leo: int) -> Story:
-        """A follower's append, whoever led before."""
+        """A follower's append, whatever broker led before."""
         facts = (self.partition, "follower", base, leo, 0, 100)
         return self.tell(e.RecordsAppended, follower, *facts)
 
@@ -112,7 +113,7 @@ def observe(story: Story, *, end: float | None = None, **settings: str) -> Trace
 
 
 def judged(text: str, story: Story, *, end: float | None = None) -> Finding:
-    """What one expectation says of the story."""
+    """One expectation's finding for the story."""
     observed = TraceState(())
     judge = Judge([parse(text)], observed)
     if end is not None:

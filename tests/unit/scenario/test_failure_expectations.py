@@ -1,4 +1,4 @@
-"""What scenarios expect of crashes and fail-overs: a trace that keeps it, one that breaks it."""
+"""Expectations of crashes and fail-overs: a trace that satisfies each, and one that does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of the things that were done to a cluster is still in effect."""
+"""Which actions on a cluster are still in effect."""
 
 from __future__ import annotations
 

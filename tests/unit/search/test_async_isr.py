@@ -33,7 +33,7 @@ def explored(
 
 
 class OneLeaves(Steps):
-    """As the published model has it: a proposal takes out one replica at a time."""
+    """Like the published model: a proposal removes one replica at a time."""
 
     def _out_of_sync(self, leader: Leader, late: tuple[int, ...]) -> tuple[int, ...]:
         out = super()._out_of_sync(leader, late)

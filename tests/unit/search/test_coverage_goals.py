@@ -1,4 +1,4 @@
-"""What a search should have seen at least once, read from traces; and the page that lists it."""
+"""The coverage goals, detected in traces, and the page that lists them."""
 
 from __future__ import annotations
 

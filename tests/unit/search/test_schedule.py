@@ -1,4 +1,4 @@
-"""A schedule as a file: written, read again, and what is said of a file that is none."""
+"""A schedule as a file: written, read again, and errors in malformed files."""
 
 from __future__ import annotations
 

@@ -149,7 +149,7 @@ def test_without_a_whole_read_losses_are_unknown() -> None:
 
 @st.composite
 def stories(draw: st.DrawFn) -> tuple[Story, list[str], set[str]]:
-    """What several producers do to one log, with the log and what was acknowledged."""
+    """The actions of several producers on one log, with the log and the acknowledgements."""
     story, log, acknowledged = Story(), list[str](), set[str]()
     numbers = {"a": 0, "b": 0}
     scan = 0

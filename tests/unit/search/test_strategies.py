@@ -1,4 +1,4 @@
-"""Who chooses: what is passed over stays late, and one choice says so."""
+"""Strategies: what is passed over stays late, with a single choice."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from emulator.search.schedules.strategies import WrittenOrder
 
 @pytest.fixture(autouse=True, scope="module")
 def options_are_words() -> Any:
-    """The letter is what can happen, and what is said of it."""
+    """The letter is the option, and its label."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("emulator.search.schedules.strategies.label_of", str)
         yield
@@ -26,7 +26,7 @@ def steps(*choices: Choice, depth: int = 20) -> WrittenOrder:
 
 
 def happens(strategy: WrittenOrder, *offered: str) -> str:
-    """What is next of each step's options, one after the other."""
+    """The chosen option of each step."""
     choose: Any = strategy.choose
     return "".join(options[choose(list(options))] for options in offered)
 

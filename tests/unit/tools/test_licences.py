@@ -1,4 +1,4 @@
-"""What `isr` needs to run may be used beside the Apache licence; the tool notices what may not."""
+"""The dependencies of `isr` are compatible with the Apache licence; the tool reports others."""
 
 from __future__ import annotations
 

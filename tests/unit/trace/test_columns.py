@@ -1,4 +1,4 @@
-"""The schema of a data set: the whole, or what somebody reads of it."""
+"""The schema of a data set, complete and reduced to the columns that a reader needs."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def recorded(name: str, *, traffic: bool = True) -> list[AnyEvent]:
 
 
 def every_recording() -> dict[str, str]:
-    """What `recorded` takes, of all versions, repeats and guided runs; by their paths."""
+    """All recordings for `recorded`, of all versions, repeats and guided runs, by path."""
     files = sorted(EVERY.rglob("recording.jsonl*"))
     return {str(file.parent.relative_to(EVERY)): str(file.parent) for file in files}
 

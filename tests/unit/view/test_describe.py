@@ -1,4 +1,4 @@
-"""What is compared when a moment is described: cases that whole runs show rarely."""
+"""The comparisons of `describe` in cases that are rare in whole runs."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_what_the_leader_thinks_of_a_follower_stands_beside_what_it_is() -> None
 
 
 def test_what_a_real_follower_appends_is_unknown() -> None:
-    """Kafka's own log, whose events have no thread, says where a follower begins, and no more."""
+    """Kafka's own log, whose events have no thread, only shows where a follower begins."""
     moment = Moment()
     moment.add(e.BecomesFollower, 2, P0, 1, 0, 7, 5)
     moment.add(e.FollowerStateUpdated, 1, P0, 2, 4, 9, 0)

@@ -1,4 +1,4 @@
-"""Lanes that grow: each row once, under names that are said once."""
+"""Growing lanes: each row once, under names that are printed once."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_a_row_can_be_marked_with_why() -> None:
 
 
 def test_clients_have_no_column_where_the_others_would_lose_their_words() -> None:
-    """What they are refused is said across the table then."""
+    """Their refused requests are then shown across the table."""
     lanes, script = LiveLanes(), Script().shrink_and_late_news()
     grown(lanes, script)
     script.at(20_000).add(e.RecordsProduced, 0, "p", P0, "1", "TIMED_OUT", -1, 1, 0)

@@ -36,7 +36,7 @@ class Screen:
 
 
 def _with_more(one: Look) -> Look:
-    """And a partition that everybody agrees on."""
+    """With another partition on which all views agree."""
     whole = SeenPartition("clicks", 0, (1, 2), (), (), SeenState(2, 4, (1, 2), 9, 3))
     partitions = {"clicks-0": whole, **one.seen.partitions}
     return msgspec.structs.replace(

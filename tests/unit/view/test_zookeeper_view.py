@@ -149,7 +149,7 @@ def test_a_cell_says_what_is_different_and_nothing_else() -> None:
 
 
 def look() -> Look:
-    """Broker 2 has not heard of the shrink; broker 3 says nothing."""
+    """Broker 2 does not know of the shrink yet; broker 3 does not respond."""
     znodes = Znodes()
     znodes.nodes[STATE] = state((1, 3), 1)
     brokers = {

@@ -130,7 +130,8 @@ class Script:
         self.add(e.IsrUpdated, 1, partition, "", after, version, 0)
 
     def shrink_and_late_news(self) -> Script:
-        """The usual story: created, a follower paused, shrunk, told after 5 s of quiet, shown."""
+        """The usual story: created, a follower paused, shrunk, notified after 5 s of quiet,
+        shown."""
         self.at(0).action("up")
         self.create((1, 2, 3))
         for broker in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""What a client believes of leaders, whoever tells it what in which order."""
+"""A client's knowledge of leaders, from any brokers in any order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from emulator.worlds.clients.clients import Bootstrap, ClientConnection, Cluster
 from tests.interaction.hosting import LIVE, ORDERS_0, state_of
 
 Told = tuple[int, int]
-"""A leader (0: nobody) and a leader epoch."""
+"""A leader (0: none) and a leader epoch."""
 
 TOLD = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=8)
 
@@ -38,7 +38,7 @@ class Teller:
 
 
 def believed(told: list[Told], version: int) -> int:
-    """Who leads, after all that was told; 0: nobody."""
+    """The leader according to all responses so far; 0: none."""
     kernel = Kernel(Sink())
     process: Process = kernel.process("client")
     teller = Teller(told, version)

@@ -32,7 +32,7 @@ Calls = list[tuple[object, ...]]
 
 
 class DoubledHost:
-    """Says what it is asked for."""
+    """Records its calls."""
 
     def __init__(self, name: str, calls: Calls) -> None:
         self._name, self._calls = name, calls
@@ -207,7 +207,7 @@ class Mixed:
         )
 
     def apply(self, action: Action) -> Calls:
-        """What the parts were asked for."""
+        """The calls on the parts."""
         self.calls.clear()
         self.cluster.apply(action)
         return self.calls

@@ -234,7 +234,7 @@ def test_the_entries_of_all_arrays_count_together() -> None:
 
 
 def test_a_time_before_1970_is_refused() -> None:
-    """Of a Produce response, in a found input: it ended the broker that had sent the request."""
+    """In a Produce response, input of a fuzzer: it ended the broker that had sent the request."""
     answer = bytes.fromhex(
         "00000001 00000001 0006 6f7264657273 00000001 00000000 0000 0000000000000013"
         "ffffffffffffffb3 ffffffffffffffff 00000000"

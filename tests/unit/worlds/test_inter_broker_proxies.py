@@ -1,4 +1,4 @@
-"""Links between brokers that are told apart by what a connection says first."""
+"""Links between brokers, distinguished by the first bytes of a connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn: stage by stage while code is cold, and at the pace of the machine."""
+"""Random latencies: warm-up stage by stage, and at the machine's speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What led to what on a real server, told in the order in which threads happen to see it."""
+"""Causes on a real server, reported in the order in which threads happen to see them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ITS_TRANSACTION = Transaction(7, 0xB1, "setData", "/a", data=b"1", version=1)
 
 
 class Wire:
-    """A broker's tap: what has passed it is told when the causes are told, or when asked for."""
+    """A broker's tap: it reports what has passed when the causes are reported, or on request."""
 
     def __init__(self, kernel: Kernel, clients: dict[int, str]) -> None:
         self.asked = 0

@@ -20,7 +20,7 @@ def site(tmp_path: Path) -> Iterator[LocalDeployment]:
 
 
 def test_a_brokers_port_is_its_own_and_nobody_elses(site: LocalDeployment) -> None:
-    """Also while it is not there: who asks for any port, or for this one, does not get it."""
+    """Even while it is not running: neither a request for any port nor for this one gets it."""
     where = site.advertised_address(1)
     with socket.create_server(where), socket.create_connection(where):
         pass

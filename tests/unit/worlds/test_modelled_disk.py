@@ -160,7 +160,8 @@ def test_a_crash_keeps_what_was_synced_and_no_byte_that_nobody_wrote(
 
 
 def after_crashes(seeds: int) -> set[bytes]:
-    """What crashes leave of three pages that were not synced, behind one that was; as letters."""
+    """The remains of three unsynced pages, after a synced one, once a crash has happened; as
+    letters."""
     seen = set()
     for seed in range(seeds):
         disk = on_a_disk(seed)

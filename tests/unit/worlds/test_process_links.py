@@ -112,7 +112,7 @@ def test_what_is_drawn_for_a_way_is_added_on_that_way(peers: Peers) -> None:
 
 
 def test_a_narrow_follower_gets_few_bytes_of_what_it_asks_for(peers: Peers) -> None:
-    """What it is asked for itself is not its records."""
+    """Requests to the follower itself are not limited."""
     fetches, serves = peers.connected(2, 1)
     asks, is_asked = peers.connected(1, 2)
     peers.links.limit_bandwidth(2, 10_000)

@@ -1,4 +1,4 @@
-"""The simulated world on a machine that somebody else keeps busy: messages and drivers wait."""
+"""The simulated world on a machine with other load: messages and drivers wait."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def ended(client: socket.socket) -> bool:
 
 
 def test_who_does_not_read_is_not_served_on() -> None:
-    """All that he asked for is answered as he reads; nothing piles up here for him."""
+    """All its requests are answered as it reads; nothing accumulates for it."""
     waiting_here: list[int] = []
     sockets = Sockets()
 
@@ -101,7 +101,7 @@ def test_a_request_above_socket_request_max_bytes_closes_its_connection() -> Non
 
 
 def test_requests_wait_while_queued_max_request_bytes_are_taken() -> None:
-    """As long as any is left a request is read, however long it is; then the next ones wait, in
+    """While any space is left a request is read, however long it is; then the next ones wait, in
     order, until one is answered."""
     with (
         serving(queued_max_request_bytes=100) as server,

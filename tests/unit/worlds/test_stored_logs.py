@@ -231,8 +231,8 @@ def test_a_process_without_descriptors_does_not_blame_the_directory(tmp_path: Pa
 def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
     at: int, torn: bool, tmp_path_factory: pytest.TempPathFactory, opened: Opened
 ) -> None:
-    """Six batches, two in a segment. A segment is cut off inside a batch, or a byte is another: all
-    whole batches before are there, nothing behind, and the log goes on from there."""
+    """Six batches, two per segment. A segment is cut inside a batch, or a byte is changed: all
+    complete batches before it are loaded, nothing after it, and the log continues from there."""
     folder = tmp_path_factory.mktemp("data")
     log = opened(folder, 450).open_log(ORDERS)
     for _ in range(6):
@@ -246,7 +246,7 @@ def test_whatever_became_of_a_byte_what_is_before_it_is_found_again(
         data[inside] ^= 0xFF
     segment.write_bytes(data)
     assume(inside % len(DATA[1]) or not torn)
-    # A higher epoch at the very end of a log cannot be told from one whose file was lost.
+    # A higher epoch at the very end of a log looks like one whose file was lost.
     assume(torn or not (struck == 2 and inside - len(DATA[1]) in (13, 14, 15)))
     found = opened(folder, 450).logs[ORDERS]
     assert found.log_end_offset == 2 * struck + inside // len(DATA[1])
@@ -399,8 +399,8 @@ FILLING = [
 
 
 def fill(directory: StoredDirectory) -> list[object]:
-    """As far as it goes, and as the broker does it: nothing after a failure. The batches that the
-    next process may find: where a truncation fails they are there, or gone."""
+    """Write as far as possible, like the broker: nothing after a failure. Returns the batches that
+    the next process may load: if a truncation fails, they may be there or not."""
     log, plain, epoch = directory.open_log(ORDERS), OffsetLog(), 0
     for step in FILLING:
         before = shape(plain)[0]  # type: ignore[index]
@@ -428,8 +428,8 @@ def test_wherever_a_disk_is_full_what_was_acknowledged_is_found_again_and_nothin
     cuts: bool, step: int
 ) -> None:
     """With room for no byte, for one, and so on until there is room for all (`make test` takes
-    every 17th); half a batch that cannot be cut off is cut off by the next process. There is space
-    again: the log goes on."""
+    every 17th). A partial batch that cannot be truncated is truncated by the next process. Once
+    there is space again the log continues."""
     for left in itertools.count(step=step):
         messages: list[str] = []
         disk = ModelledDisk(zero)
@@ -453,7 +453,7 @@ def test_wherever_a_disk_is_full_what_was_acknowledged_is_found_again_and_nothin
 
 
 def test_a_folder_is_not_claimed_by_half() -> None:
-    """What a full disk took of meta.properties does not keep its broker out later."""
+    """A meta.properties cut short by a full disk does not prevent its broker's later start."""
     disk = ModelledDisk(zero)
     disk.free_bytes = 9
     refused = pytest.raises(UserError, match="No space left on device")

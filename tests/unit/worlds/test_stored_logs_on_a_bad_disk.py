@@ -28,7 +28,7 @@ SEGMENT_BYTES = 450
 
 
 class Writer:
-    """A broker's storage over two lives: what it does, and what it was told is done."""
+    """A broker's storage over two processes: its operations, and their results."""
 
     def __init__(self, disk: ModelledDisk) -> None:
         self.disk = disk
@@ -135,7 +135,7 @@ def test_whichever_call_fails_nothing_acknowledged_is_lost_and_the_directory_is_
 def test_a_crash_of_the_machine_loses_only_what_was_not_flushed(
     seed: int, sizes: list[int], flush_at: int, large: bool
 ) -> None:
-    """What is found is a beginning of what was there, and at least what was flushed."""
+    """The loaded log is a prefix of the old one, and at least its flushed part."""
     disk = ModelledDisk(Stream(seed).below)
     segment_bytes = 3 * PAGE if large else SEGMENT_BYTES
     directory = StoredDirectory(disk, 0, FOLDER, segment_bytes)

@@ -1,5 +1,5 @@
-"""Kafka's protocol on a socket: who speaks it is served, who does not is closed with a reason, and
-nobody else notices."""
+"""Kafka's protocol on a socket: valid clients are served, others are closed with a reason, without
+any effect on the rest."""
 
 import socket
 import struct
@@ -72,7 +72,7 @@ class Served:
             connection.respond(ANSWER)
 
     def on_kernel(self, body: Any) -> Any:
-        """What a coroutine comes to, run as a thread of the kernel."""
+        """The result of a coroutine, run as a thread of the kernel."""
         done, found = threading.Event(), []
 
         async def run() -> None:
@@ -105,7 +105,7 @@ def asks(served: Served) -> object:
 
 
 def rest_of(served: Served, data: bytes) -> bytes:
-    """What comes back until the connection is over, when nothing more is sent."""
+    """Everything received until the connection ends, when nothing more is sent."""
     with socket.create_connection(("127.0.0.1", served.port), 10) as stranger:
         received = b""
         try:
@@ -189,7 +189,7 @@ def test_an_invalid_request_changes_nothing_and_is_counted_and_said(
 
 
 def test_a_produce_with_acks_0_that_fails_closes_its_connection(served: Served) -> None:
-    """What was sent behind it is not served."""
+    """Requests sent after it are not served."""
     data = filled(1, 100, 0)
     wanted = ProducePartition(TopicPartition("t", 0), 1, len(data), data)
     produce = request_frame(ProduceRequest(0, 1000, (wanted,)), 8, 1, "c")

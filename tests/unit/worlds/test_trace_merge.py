@@ -163,7 +163,7 @@ def test_what_passed_before_anybody_asked_was_asked_by_nobody() -> None:
 
 
 def test_of_two_that_look_alike_session_and_number_say_which_was_on_the_wire() -> None:
-    """Also where its answer was lost: then the connection was, and who asked was told that."""
+    """Even if its response was lost: then the connection was lost, and the sender knows that."""
     asks = Process("broker-1")
     asks.notes_("asked", "setData /a")  # while there was no connection
     asks.notes_("told", "setData /a", 0)
@@ -173,8 +173,8 @@ def test_of_two_that_look_alike_session_and_number_say_which_was_on_the_wire() -
 
 
 def test_what_nobody_was_told_of_stands_between_what_is_known_around_it() -> None:
-    """A process died with a request on its way, started again and asked for the same: the first of
-    them is no later than what passed behind it."""
+    """A process died with a request in flight, restarted and sent the same request: the first one
+    precedes what passed after it."""
     asks = Process("broker-1")
     asks.notes_("asked", "getData /a")
     known = asks.notes_("asked", "getData /b")

@@ -401,7 +401,7 @@ def garbled(data: bytes, strikes: list[tuple[int, bytes | None]]) -> bytes:
 def test_a_request_with_wrong_bytes_in_it_is_a_request_or_malformed(
     frame: tuple[bytes, str], strikes: list[tuple[int, bytes | None]]
 ) -> None:
-    """Of every API in every version; other numbers and lengths, and what is cut off."""
+    """Every API in every version, with other numbers and lengths, and truncated."""
     data, profile = frame
     try:
         arrived(garbled(data, strikes), supported_versions(profiles()[profile]))

@@ -1,5 +1,4 @@
-"""Payloads of partitions, topics and the controller: as real Kafka wrote them, and as anybody
-may."""
+"""Payloads of partitions, topics and the controller: written by real Kafka, and arbitrary ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registrations, admin commands and configuration: as real Kafka wrote them, and as anybody may."""
+"""Registrations, admin commands and configuration: written by real Kafka, and arbitrary ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can go wrong between a client and the modelled service, one fault at a time."""
+"""Faults between a client and the modelled service, one at a time."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ class TestServerStops:
     def test_who_connects_before_it_has_read_its_data_waits_in_vain(
         self, world: World, a: Client
     ) -> None:
-        """Until the client gives up, a session time-out later; that costs the session."""
+        """Until the client gives up, a session timeout later, which costs the session."""
         world.service.stop()
         world.run_ms(100)
         world.service.load()

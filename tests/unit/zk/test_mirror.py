@@ -1,4 +1,4 @@
-"""A mirror of Kafka's znodes: whatever happens to them or its session, it ends up as they are."""
+"""A mirror of Kafka's znodes finally equals them, whatever happens to them or to its session."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOTIFICATION = paths.isr_change_notification_sequence("0000000001")
 
 
 class Stage:
-    """A modelled service, somebody who writes, and the mirror."""
+    """A modelled service, a writer, and the mirror."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -48,7 +48,7 @@ class Stage:
             self.write(Create(paths.topic_partition_state(name, n), b"0"))
 
     def truth(self) -> dict[str, bytes]:
-        """What a new reader would find."""
+        """The znodes as a new reader sees them."""
         reader = Client(self.world, "reader", 60_000)
         self.world.run_ms(100)
         wanted = list(SINGLE)

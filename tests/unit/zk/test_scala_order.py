@@ -168,7 +168,7 @@ def test_every_order_is_a_permutation(names: list[str]) -> None:
 
 
 TABLE = Path(__file__).with_name("scala-orders.jsonl.gz")
-"""What collections of real libraries listed (`python -m tools.scala_orders`)."""
+"""Orders of the real libraries' collections (`python -m tools.scala_orders`)."""
 
 
 def listed_by(library: ScalaLibrary, case: str) -> str:

@@ -1,5 +1,4 @@
-"""What requests do to znodes, as the real server 3.5-3.9 answers them (each case was asked of
-one)."""
+"""The effects of requests on znodes, as on the real server 3.5-3.9 (each case was tried on one)."""
 
 from __future__ import annotations
 
@@ -268,7 +267,7 @@ def test_closing_a_session_removes_its_ephemerals_in_one_transaction(server: Ser
 
 
 def test_many_ephemerals_vanish_in_the_order_of_java_s_hash_set(server: Server) -> None:
-    """The order is the one in which a real 3.9.3 server told a watcher of fifteen deletions."""
+    """The order in which a real 3.9.3 server notified a watcher of fifteen deletions."""
     names = "anna bert carl dora emil fred gina hugo ines jack kate lena mona nora otto"
     server.create(*(f"/eph-{name}" for name in names.split()), mode=EPHEMERAL)
     _, transaction, _ = server.tree.close_session(ALICE)

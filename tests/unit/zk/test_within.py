@@ -1,4 +1,4 @@
-"""Of a log that others write too, what concerns one chroot."""
+"""The part of a shared log that concerns one chroot."""
 
 from __future__ import annotations
 

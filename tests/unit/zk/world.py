@@ -67,7 +67,7 @@ class Client:
         return answers[0]
 
     def take(self) -> list[str]:
-        """What was heard since the last time."""
+        """The transcript since the last call."""
         heard, self.heard = self.heard, []
         return heard
 
@@ -78,7 +78,7 @@ def line_of(request: Request) -> str:
 
 
 class World:
-    """A clock, a server's lane, a network that never stands still, and a log."""
+    """A clock, a server's lane, a network with traffic at all times, and a log."""
 
     def __init__(self, *, tick_time_ms: int = 500, max_session_timeout_ms: int = 60_000) -> None:
         self.clock = VirtualClock()

@@ -1,4 +1,4 @@
-"""A transaction log as a server writes it, for tests of whoever reads it."""
+"""A transaction log as a server writes it, for tests of its readers."""
 
 from __future__ import annotations
 

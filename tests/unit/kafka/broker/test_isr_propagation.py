@@ -1,4 +1,5 @@
-"""When ISR changes are told to the controller: the two clocks, the set, and the monitor (§4.2)."""
+"""When the controller is notified of ISR changes: the two clocks, the set, and the monitor
+(§4.2)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ BEGUN_US = 10_000
 
 
 class LateClock:
-    """Comes so much too late to each thing that is due, once all tasks have begun."""
+    """Runs each task this much too late, once all tasks have begun."""
 
     def __init__(self, late_us: int) -> None:
         self._late_us, self._now_us = late_us, 0

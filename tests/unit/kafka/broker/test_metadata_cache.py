@@ -1,4 +1,4 @@
-"""What a broker tells clients: partitions merged, brokers replaced, the newest wins (§4.5)."""
+"""A broker's metadata: partitions merged, brokers replaced, the newest wins (§4.5)."""
 
 from __future__ import annotations
 

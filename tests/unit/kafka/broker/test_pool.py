@@ -52,7 +52,7 @@ def test_recorded_passes_went_in_the_order_of_the_table(folder: Path) -> None:
 
 
 def test_six_hundred_partitions_stand_in_1024_buckets() -> None:
-    """As shrink-storm's passes did, all 600 of them."""
+    """Like the 600 partitions in shrink-storm's passes."""
     order = list(hosting([TopicPartition("orders", n) for n in range(600)]).in_order())
     assert [p.partition for p in order[:12]] == [
         *(10, 43, 76, 109, 142, 175, 208, 241, 274, 307, 340, 373)

@@ -1,4 +1,4 @@
-"""Delayed operations: completed once, whoever comes first (DelayedOperation.scala@2.6.3)."""
+"""Delayed operations are completed once, by the first caller (DelayedOperation.scala@2.6.3)."""
 
 from __future__ import annotations
 

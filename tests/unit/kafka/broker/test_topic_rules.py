@@ -1,4 +1,4 @@
-"""A new topic's name and settings: what 2.6.3's own Topic and LogConfig said of the same."""
+"""A new topic's name and settings, compared with the results of 2.6.3's own Topic and LogConfig."""
 
 from __future__ import annotations
 

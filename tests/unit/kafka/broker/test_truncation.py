@@ -1,4 +1,4 @@
-"""Where a follower truncates to: the table of spec §5.4, row by row, and what follows from it."""
+"""Where a follower truncates to: the table of spec §5.4, row by row, and its consequences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a partition's state once a replica is gone (spec §6.8)."""
+"""The remaining state of a partition without a replica (spec §6.8)."""
 
 from __future__ import annotations
 

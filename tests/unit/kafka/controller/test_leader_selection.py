@@ -1,4 +1,5 @@
-"""Who leads: the four strategies of spec §6.7, their ISRs, and what is never elected."""
+"""Leader selection: the four strategies of spec §6.7, their ISRs, and replicas that are never
+elected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the controller makes of one proposal, from its cache alone."""
+"""The controller's decision on one proposal, from its cache alone."""
 
 from __future__ import annotations
 
@@ -64,6 +64,6 @@ def test_a_partition_without_an_entry_is_unknown(
 def test_a_retry_of_what_was_written_is_a_success(
     wanted: LeaderAndIsr, live: set[int], guards: frozenset[Guard]
 ) -> None:
-    """KAFKA-14144: the state it asked for, with the version that came of it."""
+    """KAFKA-14144: the proposed state, with the resulting version."""
     written = LeaderAndIsr(wanted.leader, wanted.leader_epoch, wanted.isr, wanted.zk_version + 1)
     assert validate(wanted, written, live, 0, guards) is written

@@ -78,7 +78,7 @@ def test_of_a_batch_that_cannot_be_read_the_first_record_stands_for_all() -> Non
 
 
 def _of_records(body: bytes, attributes: int = 0) -> bytes:
-    """A batch with these bytes for its records; nobody has looked at them."""
+    """A batch with these bytes as its records, unvalidated."""
     fields = list(HEADER.unpack_from(batch_of([(None, b"")], 1000)))
     fields[5] = attributes
     return HEADER.pack(*fields) + body

@@ -1,4 +1,4 @@
-"""A run that is judged while it goes on: piece by piece it is what it is as a whole."""
+"""A run judged in progress, piece by piece, gives the same result as the whole run."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_state_that_reality_wrote_otherwise_is_wrong_when_it_is_written() -> N
     contradiction = partial.wrong_state()
     assert contradiction is not None
     assert (contradiction.wrong.at_ms, contradiction.wrong.point) == (changed["t"], 1)
-    assert partial.wrong_state() is None  # It is told once.
+    assert partial.wrong_state() is None  # It is reported once.
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ UNDATED = [a for a in ALTERATIONS if a.points <= {*HARD, 2, 6} and "doubled" not
 def prefix_disagreement(
     real: RealCourse, run: Recording, until_ms: int, points: tuple[int, ...] = HARD
 ) -> Disagreement | None:
-    """Of a run that is given whole."""
+    """Judge a whole run at once."""
     prefix = PrefixJudgement(real)
     prefix.run.grow(run)
     return prefix.disagreement(until_ms, points)

@@ -1,4 +1,4 @@
-"""Where a guided search goes back to, and what it goes on for."""
+"""Where a guided search goes back to, and what it searches next."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def group(number: int, *about: int) -> SegmentGroup:
 
 
 GROUPS = [group(0), group(1), group(2, 2), group(3, 3), group(4, 3), group(5, 2), group(6, 1)]
-"""Boot, producers; 2 is paused, 3 is paused and goes on, 2 goes on, 1 is killed."""
+"""Boot, producers; 2 is paused, 3 is paused and resumed, 2 resumed, 1 is killed."""
 
 
 def test_what_a_broker_does_when_it_goes_on_was_decided_before_it_was_stopped() -> None:
