@@ -9,6 +9,7 @@ import msgspec
 from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, State
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import TopicPartition
 
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
@@ -18,6 +19,9 @@ class _Topic(msgspec.Struct):
     """A topic's znode; during a reassignment a partition has its old and new replicas."""
 
     partitions: dict[str, tuple[int, ...]]
+
+
+_TOPIC_DATA = msgspec.json.Decoder(_Topic)
 
 
 class UnassignedMembers(Violation, frozen=True):
@@ -41,7 +45,7 @@ class IsrWithinAssignment(Invariant):
             if match is None or op.op not in ("create", "setData") or op.code:
                 continue
             try:
-                topic = msgspec.json.decode(op.data or "", type=_Topic)
+                topic = decode_untrusted(op.data or "", _TOPIC_DATA)
             except msgspec.DecodeError:
                 continue
             for number, replicas in topic.partitions.items():

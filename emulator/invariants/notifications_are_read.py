@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+from emulator.trace.state.notifications import notified_partitions
 from emulator.trace.values import TopicPartition
 
 _PREFIX = "/isr_change_notification/"
-
-
-class _Named(msgspec.Struct):
-    topic: str
-    partition: int
-
-
-class _Notification(msgspec.Struct):
-    partitions: tuple[_Named, ...] = ()
 
 
 class DeletedUnread(Violation, frozen=True):
@@ -48,7 +38,7 @@ class NotificationsAreRead(Invariant):
             if op.code or not path.startswith(_PREFIX):
                 continue
             if op.op == "create":
-                self._pending[path] = _partitions(op.data), event.seq
+                self._pending[path] = notified_partitions(op.data), event.seq
             elif op.op == "delete" and path in self._pending:
                 self._deleted(path, event)
 
@@ -62,11 +52,3 @@ class NotificationsAreRead(Invariant):
             if exists and (known is None or known.seq < created):
                 facts = created, event.seq
                 self.violated(DeletedUnread(path, facts=facts, partition=name, broker=event.broker))
-
-
-def _partitions(data: str | None) -> tuple[TopicPartition, ...]:
-    try:
-        notification = msgspec.json.decode(data or "", type=_Notification)
-    except msgspec.DecodeError:
-        return ()
-    return tuple(TopicPartition(p.topic, p.partition) for p in notification.partitions)

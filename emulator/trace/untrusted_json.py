@@ -1,4 +1,5 @@
-"""Decoding of JSON from untrusted files, with one error for everything that can be wrong."""
+"""Decoding of JSON from untrusted files and znodes, with one error for everything that can be
+wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ import msgspec
 T = TypeVar("T")
 
 
-def decode_untrusted(data: bytes, decoder: msgspec.json.Decoder[T]) -> T:
+def decode_untrusted(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
     """Raises only msgspec.DecodeError. msgspec itself raises others for text that is not UTF-8 and
     for excessive nesting."""
     try:

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from emulator.analysis.dataset import RunKey, open_dataset, pieces
 from emulator.analysis.errors import BadDataset
+from emulator.analysis.sweep.grid import Grid
+from emulator.analysis.sweep.spark import MANIFEST, Manifest, prepare
 from emulator.analysis.writer import write_run
 from emulator.conformance.recording import BadRecording, read_recording
 from emulator.forensics.imported import Imported, import_folders, read_import
@@ -56,6 +58,7 @@ from emulator.search.guided.choices import BadChoices, read_choices
 from emulator.search.schedules.schedule import read_schedule
 from emulator.trace.reader import SCHEMA_VERSION, BadTrace, Header, read_events
 from emulator.trace.values import TopicPartition
+from emulator.worlds.network.cause_links import CausalityLog, read_notes
 from emulator.worlds.storage.files import OperatingSystemFiles
 from emulator.worlds.storage.log_recovery import offset_behind, recover
 from emulator.worlds.storage.stored_logs import StoredDirectory, claim
@@ -376,6 +379,23 @@ def _open_campaign(folder: Path) -> object:
         return campaign.next_seed
 
 
+_GRID = Grid("none", "none.yaml", "", (), 0, 0)
+
+
+def _resume(folder: Path) -> object:
+    return prepare(_GRID, folder, resume=True)
+
+
+def _notes() -> list[bytes]:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "notes"
+        notes = CausalityLog(path, lambda: 0)
+        number = notes.note("sent", "broker-1", cause=3)
+        notes.note("received", "broker-2", number)
+        notes.close()
+        return [path.read_bytes()]
+
+
 def _recorded(name: str) -> Callable[[], list[bytes]]:
     def read() -> list[bytes]:
         files = sorted((RECORDINGS / "kafka-2.6.3").glob(f"*/{name}.gz"))[:3]
@@ -543,6 +563,20 @@ DECODERS = [
         other_json,
         _in_file(TRIALS, _open_campaign),
         (UserError,),
+    ),
+    Decoder(
+        "manifests of sweeps",
+        lambda: st.just(msgspec.json.encode(Manifest(_GRID.digest(), _GRID))),
+        other_json,
+        _in_file(MANIFEST, _resume),
+        (UserError,),
+    ),
+    Decoder(
+        "notes of causes",
+        _one_of(_notes),
+        other_json,
+        _in_file("notes", lambda folder: list(read_notes(folder / "notes"))),
+        (BadTrace,),
     ),
     Decoder(
         "recordings",

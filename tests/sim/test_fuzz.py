@@ -60,6 +60,19 @@ def test_what_fresh_seeds_have_shown_has_a_name(
     assert hazard in {failure.hazard for failure in trial.failures}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("seed", "profile", "hazard"),
+    [(0x203200A2, "0.8.2", "KAFKA-6082"), (0x2031000E, "1.1", "KAFKA-7482")],
+)
+def test_what_fresh_seeds_with_disk_faults_have_shown_has_a_name(
+    seed: int, profile: str, hazard: str
+) -> None:
+    trial = try_seed(seed, VersionOptions(profile), storage=True)
+    assert trial.ours == ()
+    assert hazard in {failure.hazard for failure in trial.failures}
+
+
 def test_a_seed_is_the_same_run_in_processes_that_hash_differently() -> None:
     seeds = (0, 1)
     here = [try_seed(seed, digest=True).digest for seed in seeds]

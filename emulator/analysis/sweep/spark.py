@@ -27,6 +27,7 @@ from emulator.analysis.sweep.batch import (
 )
 from emulator.analysis.sweep.grid import Batch, Grid, batches
 from emulator.scenario.errors import UserError
+from emulator.trace.untrusted_json import decode_untrusted
 
 MANIFEST = "sweep.json"
 GROUP = "isr-sweep"
@@ -62,6 +63,9 @@ class Manifest(msgspec.Struct, frozen=True):
     grid: Grid
 
 
+_MANIFEST = msgspec.json.Decoder(Manifest)
+
+
 def prepare(grid: Grid, base: Path, *, resume: bool) -> list[Batch]:
     """The batches that are left. UserError: the folder belongs to another sweep or has other
     files."""
@@ -70,7 +74,10 @@ def prepare(grid: Grid, base: Path, *, resume: bool) -> list[Batch]:
     if resume and not file.exists():
         raise UserError(f"--resume: {base} has no {MANIFEST}: no sweep was started there")
     if resume:
-        before = msgspec.json.decode(file.read_bytes(), type=Manifest)
+        try:
+            before = decode_untrusted(file.read_bytes(), _MANIFEST)
+        except (OSError, msgspec.DecodeError) as error:
+            raise UserError(f"--resume: {file} is damaged ({error}); use another --out") from None
         if before.digest != mine.digest:
             raise UserError(f"--resume: {file} belongs to another grid, scenario or version of isr")
     elif base.exists() and any(base.iterdir()):

@@ -22,10 +22,12 @@ from emulator.scenario.errors import UserError
 from emulator.trace.events import ZkTransaction
 from emulator.trace.reader import read_events
 from emulator.trace.rows import ZkLogged
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import LoggedOp
 from zk.real.txnlog import Entry
 
 LOG = "zookeeper-log.parquet"
+_SUMMARY = msgspec.json.Decoder(Summary)
 
 
 def add_log(
@@ -43,7 +45,7 @@ def add_log(
     if not (base / EVENTS / key.directory).exists():
         file = directory / SUMMARY
         try:
-            summary = msgspec.json.decode(file.read_bytes(), type=Summary)
+            summary = decode_untrusted(file.read_bytes(), _SUMMARY)
         except (OSError, msgspec.DecodeError):
             raise UserError(
                 f"{file}: missing or unreadable: the run was killed before its end"

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard, lacks
+from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.kafka.profiles.guards.controller import FENCED_CONTROLLER_WRITES
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import CoreState
-from emulator.trace.state.partitions import elects
+from emulator.trace.state.partitions import applied_ops, elects, state_partition
 from emulator.trace.values import TopicPartition
 
 
@@ -27,13 +28,18 @@ class UnfencedController(Hazard):
         "controller knows states",
         "metadata converges",
         "replicas return to isr",
+        "metadata never moves back",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The writer (or the last writer of a state that the controller does not know) runs a
         version without fenced writes."""
-        written: AnyEvent | None = events[violation.facts[1]]
-        if violation.invariant != self.breaks[0]:
+        written: AnyEvent | None
+        if isinstance(violation, MovesBack):
+            written = _write_behind_a_read(violation, events)
+        elif violation.invariant == self.breaks[0]:
+            written = events[violation.facts[1]]
+        else:
             written = _write_after_election(violation.partition, events)
         return isinstance(written, e.ZkTransaction) and lacks(
             FENCED_CONTROLLER_WRITES, written, events
@@ -54,3 +60,30 @@ def _write_after_election(
             usurped = elects(*states) and states[1].by != controller
             written = event if usurped else None
     return written
+
+
+def _write_behind_a_read(
+    violation: MovesBack, events: Sequence[AnyEvent]
+) -> e.ZkTransaction | None:
+    """An older controller's write of the newer state, if the newer controller had read the version
+    before, and announced that one when brokers had the newer state from the older controller."""
+    newer, older = events[violation.facts[0]], events[violation.facts[1]]
+    assert isinstance(newer, e.MetadataCacheUpdated)
+    assert isinstance(older, e.MetadataCacheUpdated)
+    if newer.sender_epoch >= older.sender_epoch:
+        return None
+    version_read = -1
+    for event in events[: newer.seq]:
+        match event:
+            case e.ZkReply(op="getData", code=0) if event.broker == older.sender:
+                if state_partition(event.path) == violation.partition:
+                    version_read = event.version
+            case e.ZkTransaction() if event.broker == newer.sender:
+                versions = [
+                    op.version
+                    for op in applied_ops(event)
+                    if op.op == "setData" and state_partition(op.path) == violation.partition
+                ]
+                if violation.version_before in versions:
+                    return event if version_read == violation.version else None
+    return None

@@ -8,6 +8,7 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.state.partitions import applied_ops
 from emulator.trace.state.spans import OPEN
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import TopicPartition
 from zk.paths import ISR_CHANGE_NOTIFICATION
 
@@ -81,10 +82,13 @@ class _NotificationData(msgspec.Struct):
     partitions: list[_NamedPartition]
 
 
+_NOTIFICATION = msgspec.json.Decoder(_NotificationData)
+
+
 def notified_partitions(data: str | None) -> tuple[TopicPartition, ...]:
     """The partitions that a notification znode names; none if its data is malformed."""
     try:
-        payload = msgspec.json.decode(data or "", type=_NotificationData)
+        payload = decode_untrusted(data or "", _NOTIFICATION)
     except msgspec.DecodeError:
         return ()
     return tuple(TopicPartition(p.topic, p.partition) for p in payload.partitions)

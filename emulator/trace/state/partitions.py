@@ -15,6 +15,7 @@ import msgspec
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state.spans import OPEN, Known, close
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import LoggedOp, TopicPartition
 
 _TOPICS = "/brokers/topics/"
@@ -95,6 +96,9 @@ class _Data(msgspec.Struct):
     controller_epoch: int = -1
 
 
+_DATA = msgspec.json.Decoder(_Data)
+
+
 class Partitions:
     """All partitions by name."""
 
@@ -147,7 +151,7 @@ class Partitions:
             before = -1 if last is None or last.to_us != OPEN else last.version
             version = before + 1 if op.version is None else op.version
         try:
-            data = msgspec.json.decode(op.data or "", type=_Data)
+            data = decode_untrusted(op.data or "", _DATA)
         except msgspec.DecodeError:
             close(partition.history, event)
             garbage = State(name, version, -1, -1, (), event.broker, event.seq, event.t)

@@ -11,6 +11,7 @@ import re
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import TopicPartition
 
 _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
@@ -18,6 +19,9 @@ _TOPIC = re.compile(r"/brokers/topics/([^/]+)")
 
 class _Data(msgspec.Struct):
     partitions: dict[int, tuple[int, ...]]
+
+
+_DATA = msgspec.json.Decoder(_Data, strict=False)
 
 
 class Version(msgspec.Struct):
@@ -37,7 +41,7 @@ class Topics:
             if match is None or op.code or op.op not in ("create", "setData", "delete"):
                 continue
             try:
-                data = msgspec.json.decode(op.data or "", type=_Data, strict=False)
+                data = decode_untrusted(op.data or "", _DATA)
             except msgspec.DecodeError:
                 data = _Data({})
             if data.partitions or op.op == "delete":

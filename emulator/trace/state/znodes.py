@@ -9,6 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from emulator.trace import events as e
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.trace.values import TopicPartition
 from zk import paths
 
@@ -99,7 +100,7 @@ class Znodes:
 
     def _decoded(self, path: str, default: T) -> T:
         try:
-            return msgspec.json.decode(self.all[path].data, type=type(default))
+            return decode_untrusted(self.all[path].data, msgspec.json.Decoder(type(default)))
         except (KeyError, msgspec.DecodeError):
             return default
 

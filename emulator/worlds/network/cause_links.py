@@ -16,6 +16,9 @@ from typing import BinaryIO
 
 import msgspec
 
+from emulator.trace.reader import BadTrace
+from emulator.trace.untrusted_json import decode_untrusted
+
 SUFFIX = ".links"
 
 
@@ -90,14 +93,17 @@ class CausalityLog:
 
 
 def read_notes(path: Path) -> Iterator[Span]:
-    """Read notes in order; an incomplete last line is skipped."""
+    """Read notes in order; an incomplete last line is skipped. BadTrace."""
     if not path.exists():
         return
     decoder = msgspec.json.Decoder(Span)
     with path.open("rb") as file:
-        for line in file:
+        for number, line in enumerate(file, 1):
             if line.endswith(b"\n"):
-                yield decoder.decode(line)
+                try:
+                    yield decode_untrusted(line, decoder)
+                except msgspec.DecodeError as error:
+                    raise BadTrace(f"{path}:{number}: {error}") from None
 
 
 def cut_to_whole_lines(path: Path) -> None:

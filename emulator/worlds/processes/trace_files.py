@@ -18,8 +18,16 @@ import msgspec
 
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.events import AnyEvent, ZkTransaction
-from emulator.trace.reader import Header, TraceWriter, has_header, read_events, read_header
+from emulator.trace.reader import (
+    BadTrace,
+    Header,
+    TraceWriter,
+    has_header,
+    read_events,
+    read_header,
+)
 from emulator.trace.sink import Sink
+from emulator.trace.untrusted_json import decode_untrusted
 from emulator.worlds.live_causality import changes_of
 from emulator.worlds.network.cause_links import SUFFIX, CausalityLog, read_notes
 from emulator.worlds.processes.trace_merge import Logged, Part, merged
@@ -92,7 +100,7 @@ def _unless_it_lives(folder: Path) -> Iterator[bool]:
 def recover_killed_run(run: Path, trace: Path) -> bool:
     """Recover the trace of a run whose process was killed before it merged the parts; False if
     there is nothing to do. `run` is the run's directory, `trace` its trace, which has only a
-    header.
+    header. BadTrace.
     """
     folder = run / PROCESSES
     began = folder / _BEGAN
@@ -101,6 +109,10 @@ def recover_killed_run(run: Path, trace: Path) -> bool:
     with _unless_it_lives(folder) as is_dead:
         if not is_dead or next(iter(read_events(trace)), None) is not None:
             return False
+        try:
+            began_ms = decode_untrusted(began.read_bytes(), msgspec.json.Decoder(float))
+        except msgspec.DecodeError as error:
+            raise BadTrace(f"{began}: {error}") from None
         entries: list[Entry] = []
         for place in sorted({log.parent for log in run.rglob("log.*") if log.is_file()}):
             with suppress(Malformed):  # cut off, as its server was
@@ -111,7 +123,7 @@ def recover_killed_run(run: Path, trace: Path) -> bool:
             [int(name.rpartition("-")[2]) for name in names],
             list(read_events(folder / f"{RUNNER}.ndjson")),
             entries,
-            msgspec.json.decode(began.read_bytes(), type=float),
+            began_ms,
             [],
         )
         aside = trace.with_name(f".{trace.name}.part")

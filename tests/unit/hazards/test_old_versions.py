@@ -11,12 +11,13 @@ from emulator.invariants.controller_knows_states import ControllerDiffers
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.known.base import recognise
 from emulator.invariants.metadata_converges import ShowsAnother
+from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.invariants.the_controller_is_not_fenced import GreaterEpochObeyed
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, Offset, PartitionState
-from tests.unit.invariants.history import ORDERS, REPLICAS, History, violations
+from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
 from tests.unit.invariants.of_hazards import at, shrunk
 
 
@@ -55,6 +56,21 @@ def test_an_isr_that_becomes_empty(version: str, name: str) -> None:
 def test_a_controller_that_writes_after_another_was_elected(version: str, name: str) -> None:
     history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
     assert named(history, "state has one writer") == {name}
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_what_it_shows_moves_back_where_the_next_one_had_read_before(
+    version: str, name: str
+) -> None:
+    """Not if the next one had read the new state: then it would have announced that one."""
+    for known, expected in ((0, name), (1, "")):
+        history = running(version).elected(2, 2)
+        history.tell(e.ZkReply, 2, "getData", STATE, 0, known, 300)
+        history.wrote(3, 2, 1, 1, 2, 3, by="controller").shown(1, 1, 2, 1, 3, at=(1,))
+        old = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, REPLICAS)
+        history.tell(e.MetadataCacheUpdated, 1, 2, 2, REPLICAS, (old,))
+        back = [one for one in violations(history) if isinstance(one, MovesBack)]
+        assert [recognise(one, history.events) for one in back] == [expected]
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
