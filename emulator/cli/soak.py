@@ -30,12 +30,12 @@ from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES
 from emulator.cli.parts.target import EMBEDDED, PROCESSES
 from emulator.runs.session import Request
-from emulator.scenario.actions.resources import FillDisk
+from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.version import read_version
 from emulator.scenario.written import parameters
-from emulator.search.soak.schedule import LEAST_S, NAME, draw_schedule
+from emulator.search.soak.schedule import LEAST_S, NAME, draw_schedule, soak_faults
 from emulator.search.soak.soak import SoakResult, faults_before, soak
 from emulator.view.event_text import counted
 from emulator.worlds.processes.small_disk import can_mount
@@ -60,6 +60,17 @@ def command(
     ] = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
+    fault: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Draw this fault alone; may be repeated."),
+    ] = None,
+    machines_crash: Annotated[
+        bool,
+        typer.Option(
+            "--machines-crash",
+            help="A killed broker loses what it has not synced; brokers sync each record.",
+        ),
+    ] = False,
     java: Annotated[
         str,
         typer.Option(metavar="VERSION", help=f"Release of the Java client, or {NO_JAVA}."),
@@ -94,17 +105,28 @@ def command(
         read_version({}, chosen_version(upgrade, guard, None))
     read_version({}, chosen)
     console = report_console(as_json=as_json)
-    without = []
+    kinds = dict(soak_faults())
+    for name in fault or ():
+        if name not in kinds:
+            raise UserError(f"--fault {name}: not one of {', '.join(kinds)}")
+    kinds = {name: kind for name, kind in kinds.items() if not fault or name in fault}
     with TemporaryDirectory() as scratch:
-        if not can_mount(Path(scratch)):
-            without.append(FillDisk)
+        if DiskFault in kinds.values() and not can_mount(Path(scratch)):
+            kinds = {name: kind for name, kind in kinds.items() if kind is not DiskFault}
             console.print("no full disks: that needs the right to mount a file system (root)")
-    text = draw_schedule(number, seconds, profile, upgrade or "", without)
+    if not kinds:
+        raise UserError("--fault disk: needs the right to mount a file system (root)")
+    text = draw_schedule(
+        number, seconds, profile, upgrade or "", kinds, machines_crash=machines_crash
+    )
     scenario = loads(text, NAME, f"soak-{number:#x}.yaml", chosen=chosen)
     check_playable(scenario, EMBEDDED, 1, PROCESSES)
     console.print(announcement(NAME, number, EMBEDDED, scenario.duration_us))
     words = ["--minutes", f"{minutes:g}", *chosen.words(), "--seed", f"{number:#x}"]
     words += ["--upgrade", upgrade] if upgrade else []
+    for name in fault or ():
+        words += ["--fault", name]
+    words += ["--machines-crash"] if machines_crash else []
     words += ["--java", java] if java != "2.6.3" else []
     words += ["--out", str(out)] if out != Path("runs") else []
     repeat = shlex.join(["isr", "soak", *words])

@@ -192,10 +192,10 @@ class EmulatedHost:
     def slow_disk(self, ms_per_append: int) -> None:
         self.disk.ms_per_append = ms_per_append
 
-    def fill_disk(self) -> None:
+    def use_up_descriptors(self) -> None:
         raise AssertionError("processes alone have a machine's limits: Capabilities say so")
 
-    free_disk = use_up_descriptors = free_descriptors = fill_disk
+    free_descriptors = use_up_descriptors
 
     @property
     def _files(self) -> DiskInFiles:

@@ -48,6 +48,14 @@ def short_writes() -> None:
     StoredLog._open = lambda log, path: Careless(opened(log, path))
 
 
+def nothing_synced() -> None:
+    """A flush moves the recovery point, and that is all."""
+    from emulator.kafka.model.offset_log import OffsetLog
+    from emulator.worlds.storage.stored_logs import StoredLog
+
+    StoredLog.flush = OffsetLog.flush
+
+
 def idempotence_off() -> None:
     """A batch that is sent again is appended again."""
     from emulator.kafka.model.producer_state import ProducerStateManager

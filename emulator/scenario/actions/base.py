@@ -69,12 +69,6 @@ class BrokerHost(Protocol):
         """Delay every append to a log by this time; 0: no delay."""
         ...
 
-    def fill_disk(self) -> None:
-        """Leave no free space on the broker's disk."""
-        ...
-
-    def free_disk(self) -> None: ...
-
     def use_up_descriptors(self) -> None:
         """Leave no free file descriptor to the broker's process."""
         ...
@@ -289,6 +283,11 @@ class Action(
     def drawn(cls, draw: Draw) -> Action | None:
         """A random instance for a random world; None if the cluster has no target for it."""
         return None
+
+    @classmethod
+    def drawn_for_soak(cls, draw: Draw) -> Action | None:
+        """One for a soak of processes."""
+        return cls.drawn(draw)
 
     @classmethod
     def standing(cls, draw: Draw) -> list[Action]:

@@ -2,7 +2,8 @@
 
 They need brokers with their logs in files (`storage: files` in the scenario's `cluster`): the
 modelled disk injects them below the real storage code. A failed directory stays offline until its
-broker restarts, even after the disk is repaired.
+broker restarts, even after the disk is repaired. A process always has files, and a
+disk of its own that can be full.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ class DiskFault(Action, frozen=True, tag="disk"):
 
     needs_files = True
     weight_on_files = 10
+    soak_weight = 2
 
     @classmethod
     def drawn(cls, draw: Draw) -> Action:
@@ -48,6 +50,11 @@ class DiskFault(Action, frozen=True, tag="disk"):
             case _:
                 calls: tuple[Call, ...] = ("", "write", "write", "fsync", "rename", "open")
                 return cls(broker, "error", draw.one_of(calls), draw.one_of((1, 1, 2, None)))
+
+    @classmethod
+    def drawn_for_soak(cls, draw: Draw) -> Action:
+        """Processes have the machine's disk, which does nothing else."""
+        return cls(draw.broker, "full")
 
     def wrong(self) -> str | None:
         if self.fault != "error" and (self.call or self.count is not None):

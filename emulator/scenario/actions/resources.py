@@ -1,37 +1,9 @@
-"""Exhausted resources of a process: disk space, file descriptors."""
+"""Exhausted resources of a process: file descriptors."""
 
 from __future__ import annotations
 
 from emulator.scenario.actions.base import Action, World
 from emulator.scenario.actions.drawing import Draw
-
-
-class FillDisk(Action, frozen=True, tag="fill_disk"):
-    """The disk of `broker` is full: a write stores what fits and then fails. The log directory goes
-    offline, and the broker halts if it has no other."""
-
-    broker: int
-
-    soak_weight = 2
-
-    @classmethod
-    def drawn(cls, draw: Draw) -> Action:
-        return cls(draw.broker)
-
-    def apply(self, world: World) -> None:
-        world.hosts[self.broker].fill_disk()
-
-    def healed(self) -> Action:
-        return FreeDisk(self.broker)
-
-
-class FreeDisk(Action, frozen=True, tag="free_disk"):
-    """There is free space again; failed directories stay offline until the broker's next start."""
-
-    broker: int
-
-    def apply(self, world: World) -> None:
-        world.hosts[self.broker].free_disk()
 
 
 class UseUpDescriptors(Action, frozen=True, tag="use_up_descriptors"):

@@ -8,14 +8,14 @@ seed always gives the same text.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from emulator.kafka.profiles.base import Propagation, profiles
 from emulator.kernel.rng import Stream, mix
 from emulator.scenario.actions.base import Action, actions
+from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.actions.drawing import Draw
-from emulator.scenario.actions.life import EndsProcess, Kill, Start, Terminate
-from emulator.scenario.actions.resources import FillDisk
+from emulator.scenario.actions.life import Crash, EndsProcess, Kill, Start, Terminate
 from emulator.scenario.schema import Step
 from emulator.search.fuzz.worlds import parameters_of, restarts, written
 
@@ -45,24 +45,46 @@ SETTINGS = {
     "replica.socket.timeout.ms": "8000",
     "leader.imbalance.check.interval.seconds": "20",
 }
+SYNCED = {"log.flush.interval.messages": "1"}
 Entry = dict[str, object]
 
 
+def soak_faults() -> dict[str, type[Action]]:
+    """What is drawn, by name."""
+    return {name: kind for name, kind in sorted(actions().items()) if kind.soak_weight}
+
+
 def draw_schedule(
-    seed: int, seconds: int, profile: str, upgrade: str = "", without: Iterable[type] = ()
+    seed: int,
+    seconds: int,
+    profile: str,
+    upgrade: str = "",
+    kinds: Collection[str] | None = None,
+    *,
+    machines_crash: bool = False,
 ) -> str:
-    """The scenario of a seed, as YAML. `upgrade`: brokers change to this version, one after the
-    other. `without`: actions that are not supported here."""
+    """The scenario of a seed, as YAML. `upgrade`: brokers go over to this version, one after the
+    other. `kinds`: these faults alone. `machines_crash`: what kills a broker takes all that it has
+    not synced, and brokers sync each record."""
     draw = Draw(Stream(mix(seed ^ 0x534F414B)), BROKERS, {}, {})
     replicas = [list(draw.replicas(3)) for _ in range(PARTITIONS)]
     healed_ms = (seconds - QUIET_S) * 1000
     world: Entry = {
         "about": f"Faults for real clients, drawn from seed {seed}.",
         "profile": profile,
-        "cluster": {"brokers": list(BROKERS), "config": SETTINGS},
+        "cluster": {
+            "brokers": list(BROKERS),
+            "storage": "files",
+            "config": SETTINGS | (SYNCED if machines_crash else {}),
+        },
         "topics": {TOPIC: {"partitions": replicas}},
         "faults": [
-            *_faults(draw, healed_ms, tuple(without)),
+            *_faults(
+                draw,
+                healed_ms,
+                soak_faults() if kinds is None else kinds,
+                machines_crash=machines_crash,
+            ),
             *_upgrades(profile, upgrade, healed_ms),
             *restarts(BROKERS, healed_ms),
         ],
@@ -82,36 +104,44 @@ def stop_us(seconds: int) -> int:
 def fault_counts(steps: Iterable[Step]) -> dict[str, int]:
     """How often each fault was drawn, without the actions that undo faults."""
     applied = (one.action for one in steps if one.fault)
-    # The action that undoes a delay is a delay of zero, which undoes itself.
-    names = (one.name for one in applied if one.soak_weight and one.healed() != one)
+    # What heals a delay is a delay of nothing, which heals itself.
+    drawn: tuple[type[Action], ...] = (*soak_faults().values(), Crash)
+    names = (one.name for one in applied if isinstance(one, drawn) and one.healed() != one)
     return dict(Counter(names).most_common())
 
 
-def _faults(draw: Draw, healed_ms: int, without: tuple[type, ...]) -> Iterator[Entry]:
-    kinds = [kind for _, kind in sorted(actions().items()) if not issubclass(kind, without)]
+def _faults(
+    draw: Draw, healed_ms: int, names: Collection[str], *, machines_crash: bool
+) -> Iterator[Entry]:
+    kinds = [kind for name, kind in soak_faults().items() if name in names]
     often = [kind for kind in kinds for _ in range(kind.soak_weight)]
+    everywhere = [kind for kind in (DiskFault, Kill) if kind in often]
     busy: dict[tuple[object, ...], int] = {}
     at_ms = FIRST_FAULT_MS
+
+    def entries(action: Action, lasts_ms: int) -> Iterator[Entry]:
+        if isinstance(action, Kill) and machines_crash:
+            action = Crash(action.broker, "unflushed")
+        return _entries(action, at_ms, lasts_ms, healed_ms, busy)
+
     while at_ms < healed_ms:
-        choice = draw.below(24)
-        if choice == 0:
+        # Of few kinds each strikes all brokers more often.
+        choice = draw.below(max(3, len(often)))
+        if choice == 0 and Terminate in often:
             yield from _rolling_restart(at_ms, healed_ms)
             at_ms += len(BROKERS) * ROLL_EVERY_MS
-        elif choice == 1 and FillDisk in often:
-            # As if all brokers had the same disk, and long enough to fill it: each tears the same
-            # record.
-            lasts_ms = draw.between(10_000, 20_000)
+        elif choice == 1 and everywhere:
+            kind = draw.one_of(everywhere)
+            # As if all had the same disk, and long enough to fill it: each tears the same record.
+            full = kind is DiskFault
+            lasts_ms = draw.between(10_000, 20_000) if full else draw.spread(*LASTS_MS)
             for broker in BROKERS:
-                yield from _entries(FillDisk(broker), at_ms, lasts_ms, healed_ms, busy)
-        elif choice == 2:
-            lasts_ms = draw.spread(*LASTS_MS)
-            for broker in BROKERS:
-                yield from _entries(Kill(broker), at_ms, lasts_ms, healed_ms, busy)
+                yield from entries(DiskFault(broker, "full") if full else Kill(broker), lasts_ms)
         else:
-            action = draw.one_of(often).drawn(draw)
+            action = draw.one_of(often).drawn_for_soak(draw)
             if action is not None:
                 lasts_ms = draw.spread(*LASTS_MS)
-                yield from _entries(action, at_ms, lasts_ms, healed_ms, busy)
+                yield from entries(action, lasts_ms)
         at_ms += draw.between(*GAP_MS)
 
 
@@ -130,7 +160,7 @@ def _entries(
     busy[action.holds()] = end_ms + 1
     yield entry | {"for": f"{end_ms - at_ms}ms"}
     broker = getattr(action, "broker", None)
-    if broker is not None and isinstance(action, EndsProcess | FillDisk):
+    if broker is not None and isinstance(action, EndsProcess | DiskFault):
         yield from _starts(broker, end_ms + 1, healed_ms)
 
 

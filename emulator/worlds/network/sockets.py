@@ -82,6 +82,10 @@ class FramedSocket:
         """Any thread: the last frame has its response."""
         self._sockets.do(self._read_on)
 
+    def refuse(self, error: Malformed) -> None:
+        """Any thread: the frame that was delivered last is no request."""
+        self._sockets.do(lambda: self._refuse(error))
+
     def close(self) -> None:
         """Any thread: close; unsent bytes are sent if that is possible at once."""
         self._sockets.do(lambda: self.end("closed here"))
@@ -117,7 +121,7 @@ class FramedSocket:
         self._look()
 
     def _refuse(self, error: Malformed) -> None:
-        self.malformed = True
+        self.malformed = not self._over
         self.end(str(error))
 
     def _look(self) -> None:

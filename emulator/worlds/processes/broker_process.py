@@ -43,6 +43,7 @@ from emulator.worlds.processes.process_trace import ProcessTrace
 from emulator.worlds.processes.status_page import Counts, StatusPage
 from emulator.worlds.storage.files import OperatingSystemFiles
 from emulator.worlds.storage.stored_logs import stored_disk
+from emulator.worlds.storage.sync_journal import JournalledFiles
 from zk.client.client_times import ClientTimes
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.ops import SessionState
@@ -50,6 +51,10 @@ from zk.real.kazoo_service import KazooService
 from zk.real.server import ServerError, ensure_chroot, parse_address, wait_until_ready
 
 SLICE_US = 1_000_000
+SWITCH_S = 0.0005
+"""How long a thread keeps the interpreter when another wants it. A request goes from the sockets'
+thread to the kernel's and back: with Python's 5 ms each long frame of a stranger costs it that."""
+
 SHOWN = 1000
 """Characters of a line."""
 
@@ -67,9 +72,8 @@ def check_profile(profile: Profile) -> None:
 
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a broker's process. It binds `listen` and registers `advertised`. `through`
-    are proxies, by the advertised address that they represent. `began_ns` is time zero, on the
-    machine's monotonic clock.
-    """
+    are proxies, by the advertised address that they stand for. `began_ns` is time zero, on the
+    machine's monotonic clock. `synced`: a journal for whoever plays its machine's crash."""
 
     broker: int
     zookeeper: str
@@ -80,6 +84,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     data: Path | None = None
     trace: Path | None = None
     began_ns: int | None = None
+    synced: Path | None = None
     page: tuple[str, int] | None = None
     through: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -114,9 +119,10 @@ class StandaloneBroker:
         self._disk = Disk(self.config.log_directories)
         if options.data is not None:
             guards = options.profile.guards
-            self._disk = stored_disk(
-                OperatingSystemFiles(), options.data, self.config, guards, self.log
+            files = (
+                OperatingSystemFiles() if not options.synced else JournalledFiles(options.synced)
             )
+            self._disk = stored_disk(files, options.data, self.config, guards, self.log)
         process = self.kernel.process(f"broker-{options.broker}")
         process.on_death = self._died
         host, port = options.advertised
@@ -172,6 +178,7 @@ class StandaloneBroker:
         """Run from start to end; returns whether the end was orderly. ServerError if there is no
         ZooKeeper."""
         address = parse_address(self.options.zookeeper)
+        sys.setswitchinterval(SWITCH_S)
         with _Signals(lambda: self.clock.put(self._terminate)):
             self.log(self._addresses())
             try:

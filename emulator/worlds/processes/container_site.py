@@ -127,7 +127,8 @@ class ContainerDeployment:
 
     # -- actions -----------------------------------------------------------------------------------
 
-    def erase(self, broker: int) -> None:
+    def lose(self, broker: int, what: str) -> None:
+        assert what == "disk", "the operating system keeps the rest: Capabilities say so"
         name = self._volume(broker, "data")
         self._brokers[broker].forget(lambda: self.engine.volumes.get(name).remove(force=True))
 
@@ -135,7 +136,7 @@ class ContainerDeployment:
         assert self._ensemble is not None
         self._ensemble.act_on(server, what)
 
-    def fill_disk(self, broker: int, /, *, full: bool) -> None:
+    def limit_space(self, broker: int, free_bytes: int | None, /) -> None:
         raise AssertionError("its limits are the engine's: Capabilities say so")
 
     def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:

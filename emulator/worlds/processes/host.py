@@ -54,14 +54,14 @@ class SeparateProcess(HostCapabilities):
 
     def lose_from_disk(self, what: str) -> None:
         if what == "unflushed":
-            problem = "the operating system keeps unflushed records; use --target simulated"
+            problem = "the operating system keeps unflushed records; use --target processes"
             raise Unsupported(problem)
 
 
 class LocalProcess(SeparateProcess):
     """Also what can be done to a process of this machine."""
 
-    fill_disk = free_disk = Capabilities.supported
+    lose_from_disk = limit_space = mend_disk = Capabilities.supported
     use_up_descriptors = free_descriptors = Capabilities.supported
 
 
@@ -199,19 +199,19 @@ class ProcessHost:
 
     def lose_from_disk(self, what: str) -> None:
         """The files are what a kill leaves."""
-        if what == "disk":
+        if what != "nothing":
             self.process.join()
-            self._deployment.erase(self.broker)
+            self._deployment.lose(self.broker, what)
 
     def install(self, profile: str, propagation: str) -> None:
         self._profile = profile or self._profile
         self._propagation = propagation or self._propagation
 
-    def fill_disk(self) -> None:
-        self._deployment.fill_disk(self.broker, full=True)
+    def limit_space(self, free_bytes: int) -> None:
+        self._deployment.limit_space(self.broker, free_bytes)
 
-    def free_disk(self) -> None:
-        self._deployment.fill_disk(self.broker, full=False)
+    def mend_disk(self) -> None:
+        self._deployment.limit_space(self.broker, None)
 
     def use_up_descriptors(self) -> None:
         self._deployment.limit_descriptors(self.broker, limited=True)
@@ -222,8 +222,8 @@ class ProcessHost:
     def fail_log_dir(self, *_: object) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")
 
-    repair_log_dir = slow_disk = fail_disk_calls = limit_space = shorten_writes = fail_log_dir
-    damage_log = mend_disk = fail_log_dir
+    repair_log_dir = slow_disk = fail_disk_calls = shorten_writes = fail_log_dir
+    damage_log = fail_log_dir
 
     def fail_authentication(self) -> None:
         raise AssertionError("its client is its own: Capabilities say so")

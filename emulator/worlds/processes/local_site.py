@@ -10,7 +10,8 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
-from emulator.scenario.actions.resources import FillDisk
+from emulator.scenario.actions.disk import DiskFault
+from emulator.scenario.actions.life import Crash
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
@@ -19,6 +20,7 @@ from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.processes.small_disk import SmallDisk
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.release import find_release
+from emulator.worlds.storage.sync_journal import lose_unsynced
 from zk.real.server import HOST, Address, EmbeddedServer, reserve
 from zk.real.server_ensemble import act_on
 from zk.real.txnlog import Entry, read_log
@@ -88,8 +90,9 @@ class Deployment(Protocol):
         """The broker's address for this process."""
         ...
 
-    def erase(self, broker: int) -> None:
-        """Erase the disk of a broker that was killed."""
+    def lose(self, broker: int, what: str) -> None:
+        """The machine of a broker that was killed crashes: its `disk` is gone, or what it had not
+        synced (`unflushed`)."""
         ...
 
     def act_on(self, server: str, what: str) -> None:
@@ -101,8 +104,8 @@ class Deployment(Protocol):
         here: its links are then cut one by one."""
         ...
 
-    def fill_disk(self, broker: int, /, *, full: bool) -> None:
-        """Fill its disk, or free it again."""
+    def limit_space(self, broker: int, free_bytes: int | None, /) -> None:
+        """Take all space on its disk but this, or (None) give it back."""
         ...
 
     def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
@@ -139,9 +142,14 @@ class LocalDeployment:
             for broker, version in kafka.items()
         }
         self._ports |= {broker: real.port for broker, real in self._kafka.items()}
-        # A disk that will be full must not be shared.
-        steps = (step.action for step in scenario.steps)
-        self._filled = {action.broker for action in steps if isinstance(action, FillDisk)}
+        # A disk that is to be full must not be everybody's.
+        steps = [step.action for step in scenario.steps]
+        self._filled = {action.broker for action in steps if isinstance(action, DiskFault)}
+        self._crashing = {
+            action.broker
+            for action in steps
+            if isinstance(action, Crash) and action.lose == "unflushed"
+        }
         self._disks: dict[int, SmallDisk] = {}
         self._processes: dict[int, LocalBroker] = {}
 
@@ -162,7 +170,10 @@ class LocalDeployment:
 
     def words(self, broker: int) -> list[str]:
         words = ["--listen", f"{HOST}:{self._ports[broker]}"]
-        return [*words, "--data", str(self._data_of(broker)), "--trace", str(self._folder)]
+        words += ["--data", str(self._data_of(broker)), "--trace", str(self._folder)]
+        if broker in self._crashing:
+            words += ["--synced", str(self._journal_of(broker))]
+        return words
 
     def advertised_address(self, broker: int) -> tuple[str, int]:
         return HOST, self._ports[broker]
@@ -170,8 +181,10 @@ class LocalDeployment:
     def address_of(self, broker: int) -> tuple[str, int]:
         return self.advertised_address(broker)
 
-    def erase(self, broker: int) -> None:
-        if broker in self._kafka:
+    def lose(self, broker: int, what: str) -> None:
+        if what == "unflushed":
+            lose_unsynced(self._data_of(broker), self._journal_of(broker))
+        elif broker in self._kafka:
             KafkaProcess(self._kafka[broker]).erase()
         elif broker in self._disks:
             self._disks[broker].erase()
@@ -181,20 +194,23 @@ class LocalDeployment:
     def _data_of(self, broker: int) -> Path:
         return self._folder / f"data-{broker}"
 
+    def _journal_of(self, broker: int) -> Path:
+        return self._folder / f"synced-{broker}.ndjson"
+
     def act_on(self, server: str, what: str) -> None:
         act_on(self.server, what)
 
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         return False
 
-    def fill_disk(self, broker: int, /, *, full: bool) -> None:
+    def limit_space(self, broker: int, free_bytes: int | None, /) -> None:
         disk = self._disks.get(broker)
         if disk is None:
-            raise UserError(f"fill_disk: broker {broker} has no disk of its own in this run")
-        if full:
-            disk.fill()
-        else:
+            raise UserError(f"disk: broker {broker} has no disk of its own in this run")
+        if free_bytes is None:
             disk.free()
+        else:
+            disk.fill(free_bytes)
 
     def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
         process = self._processes[broker]

@@ -34,14 +34,14 @@ class SmallDisk:
         _run(["mount", "-t", "tmpfs", "-o", options, "isr", str(folder)])
         self._watchdog: Watchdog | None = Watchdog(["/bin/sh", "-c", _UNMOUNT, str(folder)])
 
-    def fill(self) -> None:
-        """Leave at most a few pages."""
+    def fill(self, free_bytes: int = 0) -> None:
+        """Leave so much, and a few pages at least."""
         block = bytes(1 << 20)
         with (self.folder / _BALLAST).open("ab", buffering=0) as file:
             with suppress(OSError):
                 while file.write(block) == len(block):
                     pass
-            file.truncate(max(0, file.tell() - SPARE_BYTES))
+            file.truncate(max(0, file.tell() - max(free_bytes, SPARE_BYTES)))
 
     def free(self) -> None:
         """Free the space that `fill` took."""
@@ -85,4 +85,6 @@ def _run(command: list[str]) -> None:
     except OSError as error:
         raise ServerError(f"{command[0]}: {error.strerror}") from None
     if done.returncode:
-        raise ServerError(f"{' '.join(command)}: {done.stderr.strip()} (fill_disk needs root)")
+        raise ServerError(
+            f"{' '.join(command)}: {done.stderr.strip()} (a disk that is full needs root)"
+        )

@@ -7,10 +7,12 @@ that is still a request is not among them: there is no authentication (SECURITY.
 
 from __future__ import annotations
 
+import os
 import random
 import socket
 import struct
-import threading
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -41,6 +43,7 @@ from emulator.worlds.wire.frames import (
     response_from,
 )
 from emulator.worlds.wire.records import filled
+from tests.live.processes import flood
 from tests.live.processes.cluster import Brokers, three_brokers
 from tests.unit.worlds.test_wire import FRAMES
 
@@ -65,7 +68,6 @@ class GoodClient:
     def __init__(self, brokers: Brokers, leader: int) -> None:
         self._socket = socket.create_connection(("127.0.0.1", brokers.ports[leader]), 30)
         self.seconds: list[float] = []
-        self._stop = threading.Event()
 
     def produce(self) -> None:
         data = filled(1, 100, 0)
@@ -87,13 +89,6 @@ class GoodClient:
             assert more, "the good client was disconnected"
             data += more
         return data
-
-    def run(self) -> None:
-        while not self._stop.is_set():
-            self.produce()
-
-    def stop(self) -> None:
-        self._stop.set()
 
     def close(self) -> None:
         self._socket.close()
@@ -133,14 +128,11 @@ def hostile_frames(count: int) -> Iterator[bytes]:
             yield bytes(data)
 
 
-def strike(port: int, payloads: list[bytes], closed: list[int]) -> None:
-    for payload in payloads:
-        with socket.create_connection(("127.0.0.1", port), 30) as stranger:
-            try:
-                stranger.sendall(struct.pack(">i", len(payload)) + payload)
-                closed.append(len(stranger.recv(1)))
-            except ConnectionError:
-                closed.append(0)
+def flooding(port: int, payloads: list[bytes], file: Path) -> subprocess.Popen[bytes]:
+    """A process that sends them to this broker, and prints how many it closed."""
+    file.write_bytes(b"".join(map(flood.framed, payloads)))
+    words = [sys.executable, flood.__file__, str(port), str(file)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE)
 
 
 def state(brokers: Brokers) -> list[object]:
@@ -178,22 +170,17 @@ def test_hostile_frames_end_no_broker_and_change_nothing(
         api.key.to_bytes(2, "big") for api in apis().values() if api.name in KNOWS
     }
     closed_before = brokers.said().count(" closed: ")
-    closed: list[int] = []
-    good = threading.Thread(target=client.run)
-    strikers = [
-        threading.Thread(target=strike, args=(port, payloads[n::3], closed))
+    began = time.monotonic()
+    floods = [
+        flooding(port, payloads[n::3], brokers.folder / f"flood-{n}")
         for n, port in enumerate(brokers.ports.values())
     ]
-    began = time.monotonic()
-    for thread in (good, *strikers):
-        thread.start()
-    for thread in strikers:
-        thread.join()
+    # In this thread, so that no other takes its interpreter: its own delays are none of a broker's.
+    while any(one.poll() is None for one in floods):
+        client.produce()
     seconds = time.monotonic() - began
-    client.stop()
-    good.join()
     client.close()
-    assert closed == [0] * count
+    assert sum(int(one.communicate()[0]) for one in floods) == count
     assert [broker.pid for broker in brokers.by_id.values()] == pids
     assert not any(broker.is_dead for broker in brokers.by_id.values())
     assert state(brokers) == before
@@ -208,9 +195,9 @@ def test_hostile_frames_end_no_broker_and_change_nothing(
             f" {quiet:.1f} ms quiet ({QUIET:,}), {loud:.1f} ms meanwhile"
             f" ({len(client.seconds) - QUIET:,})"
         )
-    # Three times the quiet one is the aim. Clients and brokers share this machine's processors, so
-    # what is held here is that no frame stalls a broker.
-    assert loud <= max(3 * quiet, STALL_MS)
+    # Where others use the processors too the delays are theirs: what is held always is that no
+    # frame stalls a broker.
+    assert loud <= (3 * quiet if os.environ.get("ISR_ALONE") else STALL_MS)
 
 
 @pytest.mark.parametrize("size", [2_000_000, 6_000_000])

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from emulator.scenario.actions.base import actions
+from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.actions.life import EndsProcess, Start
-from emulator.scenario.actions.resources import FillDisk
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.search.soak.schedule import QUIET_S, draw_schedule, fault_counts, stop_us
 from emulator.worlds.processes.host import process_capabilities
@@ -14,8 +14,8 @@ from emulator.worlds.processes.host import process_capabilities
 SECONDS = 900
 
 
-def drawn(seed: int, upgrade: str = "", without: tuple[type, ...] = ()) -> LoadedScenario:
-    return loads(draw_schedule(seed, SECONDS, "2.6", upgrade, without), "soak")
+def drawn(seed: int, upgrade: str = "", kinds: tuple[str, ...] | None = None) -> LoadedScenario:
+    return loads(draw_schedule(seed, SECONDS, "2.6", upgrade, kinds), "soak")
 
 
 def test_the_same_seed_is_the_same_schedule_and_another_is_another() -> None:
@@ -38,7 +38,7 @@ def test_whatever_ends_a_broker_is_followed_by_a_start() -> None:
     for seed in range(3):
         steps = drawn(seed).steps
         for n, step in enumerate(steps):
-            if isinstance(step.action, EndsProcess | FillDisk):
+            if isinstance(step.action, EndsProcess | DiskFault):
                 later = [one.action for one in steps[n:] if isinstance(one.action, Start)]
                 assert any(one.broker == step.action.broker for one in later)
 
@@ -49,8 +49,17 @@ def test_every_fault_of_a_soak_is_drawn_in_a_few_half_hours() -> None:
     assert weighted <= {name for count in counts for name in count}
 
 
-def test_a_fault_that_cannot_be_given_here_is_left_out() -> None:
-    assert "fill_disk" not in fault_counts(drawn(1, without=(FillDisk,)).steps)
+@pytest.mark.parametrize("kinds", [("disk",), ("pause", "kill"), ("terminate",)])
+def test_some_faults_alone_can_be_drawn(kinds: tuple[str, ...]) -> None:
+    assert set(fault_counts(drawn(1, kinds=kinds).steps)) == set(kinds)
+
+
+def test_where_machines_crash_no_broker_is_only_killed_and_each_record_is_synced() -> None:
+    scenario = loads(draw_schedule(1, SECONDS, "2.6", machines_crash=True), "soak")
+    counts = fault_counts(scenario.steps)
+    assert counts["crash"] > 3
+    assert "kill" not in counts
+    assert scenario.settings["log.flush.interval.messages"] == "1"
 
 
 def test_an_upgrade_begins_with_the_code_and_ends_with_the_propagation() -> None:

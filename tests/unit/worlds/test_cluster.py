@@ -99,12 +99,6 @@ class DoubledHost:
     def slow_disk(self, ms_per_append: int) -> None:
         self._call("slow_disk", ms_per_append)
 
-    def fill_disk(self) -> None:
-        self._call("fill_disk")
-
-    def free_disk(self) -> None:
-        self._call("free_disk")
-
     def use_up_descriptors(self) -> None:
         self._call("use_up_descriptors")
 
