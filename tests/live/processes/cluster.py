@@ -11,7 +11,7 @@ from typing import TypeVar
 from emulator.kafka.protocol.messages import CreateTopicsRequest, MetadataResponse
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.clients.blocking_client import Unreachable, ask_controller, metadata
-from emulator.worlds.processes.local_brokers import LocalBroker
+from emulator.worlds.processes.local_brokers import BrokerEnded, LocalBroker
 from zk.real.server import EmbeddedServer, reserve
 
 T = TypeVar("T")
@@ -74,6 +74,24 @@ class Brokers:
                 )
             _moment()
         raise AssertionError(f"in {PATIENCE_S} s not as wanted; brokers said:\n{self.said()}")
+
+    def restart(self, *numbers: int) -> None:
+        """Killed and started; a registration of before is in the way until its session has
+        ended."""
+        for number in numbers:
+            self.by_id[number].kill()
+        for number in numbers:
+            self.by_id[number].launch()
+        for number in numbers:
+            broker = self.by_id[number]
+            for _ in range(60):
+                try:
+                    if broker.wait_until_started(1):
+                        break
+                except BrokerEnded:
+                    broker.launch()
+            else:
+                raise AssertionError(broker.log_text())
 
     def said(self) -> str:
         return "\n".join(broker.log_text() for broker in self.by_id.values())

@@ -16,7 +16,6 @@ import pytest
 from emulator.kafka.protocol.messages import ProducePartition, ProduceRequest, ProduceResponse
 from emulator.trace.values import TopicPartition
 from emulator.worlds.clients.blocking_client import Unreachable, send_request
-from emulator.worlds.processes.local_brokers import BrokerEnded
 from emulator.worlds.wire.records import filled
 from tests.live.processes.cluster import Brokers, three_brokers
 
@@ -66,22 +65,6 @@ def readable(brokers: Brokers, topic: str, least: int) -> list[int]:
     return numbers
 
 
-def restart(brokers: Brokers, *numbers: int) -> None:
-    """With space; a registration of before is in the way until its session has ended."""
-    for number in numbers:
-        broker = brokers.by_id[number]
-        broker.kill()
-        broker.launch()
-        for _ in range(60):
-            try:
-                if broker.wait_until_started(1):
-                    break
-            except BrokerEnded:
-                broker.launch()
-        else:
-            raise AssertionError(broker.log_text())
-
-
 def segment(brokers: Brokers, broker: int, topic: str) -> Path:
     return brokers.folder / f"data-{broker}" / f"{topic}-0" / f"{0:020}.log"
 
@@ -99,7 +82,7 @@ def test_what_three_brokers_on_a_full_disk_acknowledged_is_there_when_they_are_b
     (line,) = [one for one in said.splitlines() if "is offline" in one]
     assert f"log directory {brokers.folder / 'data-1'} is offline: " in line
     assert "File too large; nothing in it is served until the broker starts again" in line
-    restart(brokers, 1, 2, 3)
+    brokers.restart(1, 2, 3)
     brokers.until(
         lambda: brokers.partition(1, "shared"), lambda s: s is not None and len(s.isr) == 3
     )
@@ -118,7 +101,7 @@ def test_space_that_comes_back_is_not_written_to_until_the_broker_starts_again(
     assert len(kept) == LIMIT // RECORD
     assert not acknowledged(brokers, "alone", 1000)
     assert segment(brokers, 2, "alone").stat().st_size < LIMIT
-    restart(brokers, 2)
+    brokers.restart(2)
     brokers.until(lambda: brokers.partition(2, "alone"), lambda s: s is not None and s.leader == 2)
     assert readable(brokers, "alone", len(kept)) == kept
     assert acknowledged(brokers, "alone", 2000)
