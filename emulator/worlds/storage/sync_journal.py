@@ -29,7 +29,7 @@ class JournalledFiles(OperatingSystemFiles):
 
     def __init__(self, journal: Path) -> None:
         """A journal that is there is continued."""
-        self._journal = journal.open("ab", buffering=0)
+        self._journal = journal
         self._encode = msgspec.json.Encoder().encode
 
     def open(self, path: Path, mode: Mode) -> OpenFile:
@@ -41,7 +41,8 @@ class JournalledFiles(OperatingSystemFiles):
 
     def note(self, path: Path, size: int, *, synced: bool) -> None:
         """One write: a kill takes all of the line or nothing."""
-        self._journal.write(self._encode(_Note(str(path), size, synced)) + b"\n")
+        with self._journal.open("ab", buffering=0) as journal:
+            journal.write(self._encode(_Note(str(path), size, synced)) + b"\n")
 
 
 class _JournalledFile:
