@@ -1,7 +1,7 @@
 """A broker process whose machine can crash: what it synced survives, and nothing else.
 
 The operating system keeps what a killed process has written. So the process notes how much of each
-file it has synced, and whoever plays the crash cuts the segments there. A machine that crashes may
+file it has synced, and the process that runs it cuts the segments there. A machine that crashes may
 lose so much, and a test wants all of it; pages that survive in other orders are `ModelledDisk`'s.
 """
 
