@@ -73,7 +73,7 @@ def check_profile(profile: Profile) -> None:
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a broker's process. It binds `listen` and registers `advertised`. `through`
     are proxies, by the advertised address that they stand for. `began_ns` is time zero, on the
-    machine's monotonic clock. `synced`: a journal for whoever plays its machine's crash."""
+    machine's monotonic clock. `synced`: a journal for a crash of its machine."""
 
     broker: int
     zookeeper: str
