@@ -25,6 +25,7 @@ from emulator.kafka.broker.fetcher import ReplicaFetcherManager
 from emulator.kafka.broker.log_dir_failure import handle_log_dir_failures
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.log_retention import LogRetention
 from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.quota import ReplicationQuotaManager
@@ -192,7 +193,7 @@ class Broker:
         window_ms = config.replication_quota_window_size_seconds * 1000
         self._leader_quota = ReplicationQuotaManager(samples, window_ms)
         self._follower_quota = ReplicationQuotaManager(samples, window_ms)
-        self._logs = LogManager(self.context, zk_client, self._disk, self.halt)
+        self._logs = LogManager(self.context, zk_client, self._disk, self.halt, self._wall_ms)
         if not self._logs.live_directories:
             self.halt("no log directory can be written")
             raise _Halted
@@ -222,6 +223,7 @@ class Broker:
         )
         await self._step("replica_manager_startup")
         await self.replica_manager.startup()
+        LogRetention(self.context, self._logs, self.replica_manager.partitions.get).start()
         self.context.spawn(
             "LogDirFailureHandler",
             handle_log_dir_failures(

@@ -328,6 +328,18 @@ class LogTruncated(Event, frozen=True, gc=False):
     to_offset: int
 
 
+class LogStartMoved(Event, frozen=True, gc=False):
+    """The log of `broker` starts at `log_start_offset` now: records before it are not served any
+    more. `reason`: client record deletion, leader offset incremented, segment deletion, or full
+    truncation (a follower whose log ends before its leader's starts)."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    hw: int
+    leo: int
+    reason: str
+
+
 # -- control requests at a broker ------------------------------------------------------------------
 
 
@@ -649,6 +661,7 @@ AnyEvent = (
     | PartitionDelayed
     | PartitionMarkedFailed
     | LogTruncated
+    | LogStartMoved
     | LeaderAndIsr
     | LeaderAndIsrIgnored
     | StopReplica

@@ -63,6 +63,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """The new replicas (empty: cancel the reassignment)."""
     partitions: tuple[int | tuple[str, int], ...] | None = None
     """The partitions that a client uses, or for which to elect a leader."""
+    before: int | None = None
+    """The offset before which records are deleted (empty: the high watermark)."""
     through: str = ""
     """How a command reaches the controller: `api` or `znode`."""
     config: dict[str, str] | None = None

@@ -405,6 +405,12 @@ def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, "", level, "refused")
 
 
+@describes(e.LogStartMoved)
+def _log_start(event: e.LogStartMoved, on: Scene) -> EventText:
+    start = f"{on.name(event.partition)}starts at {event.log_start_offset}"
+    return EventText(event, lane_of(event), f"{start}: {event.reason}", "", Level.STORY, "plain")
+
+
 # -- control requests ------------------------------------------------------------------------------
 
 

@@ -315,6 +315,34 @@ def test_3_8_up_to_2_0_0_a_leader_knows_its_epoch_only_with_its_first_record(
         assert log.epochs.latest_epoch == 4
 
 
+@pytest.mark.parametrize(
+    ("how", "follows"),
+    [
+        ({"profile": "0.10.2"}, False),
+        ({"profile": "1.0"}, True),
+        (switched("log-start-followed", False), False),
+        (switched("log-start-followed", True, "0.10.2"), True),
+    ],
+)
+def test_5_4_from_0_11_on_a_follower_starts_where_its_leader_does_and_says_so(
+    how: dict[str, object], follows: bool
+) -> None:
+    """ReplicaFetcherThread.processPartitionData@0.11.0.2."""
+    with following(**how) as play:
+        play >> answered(fetched(ORDERS_0, 0, 1, 2, 3, hw=3)) << "hw 3"
+        play << "to 2: Fetch orders-0@4"
+        play >> answered(fetched(ORDERS_0, hw=4, start=2)) << "hw 4"
+        if follows:
+            play << "orders-0 starts at 2: leader offset incremented"
+        play.forget()
+        fetches = play.network.sent[-1][1]
+        assert isinstance(fetches, FetchRequest)
+        said = {one.partition: one.log_start_offset for one in fetches.partitions}
+        if follows and said:
+            assert said == {ORDERS_0: 2}
+        assert play.hosted().log.log_start_offset == (2 if follows else 0)
+
+
 # -- 5.5: errors -----------------------------------------------------------------------------------
 
 FORBIDDEN = {"unclean_leader_election_enable": False}

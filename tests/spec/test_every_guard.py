@@ -47,6 +47,8 @@ HELD_BY = {
     "test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log",
     "out-of-range-not-fatal": "test_5_by_version:"
     "test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_a_broker_unless_it_may_elect_uncleanly",
+    "log-start-followed": "test_5_by_version:"
+    "test_5_4_from_0_11_on_a_follower_starts_where_its_leader_does_and_says_so",
     "truncation-on-fetch": "test_5_by_version:"
     "test_5_4_from_2_8_on_a_follower_fetches_at_once_and_says_its_last_epoch",
     "diverging-fetch-not-counted": "test_5_by_version:test_3_2_a_diverging_fetch_is_no_progress",

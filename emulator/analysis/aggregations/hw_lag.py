@@ -17,7 +17,14 @@ SCHEMA = (
     f"seconds double, behind_s double, mean double, {SPREAD_DDL}, runs bigint, worst_run string"
 )
 OF_MANY = True
-_LEVELS = ("records_appended", "hw_advanced", "log_truncated", "becomes_leader", "becomes_follower")
+_LEVELS = (
+    "records_appended",
+    "hw_advanced",
+    "log_truncated",
+    "log_start_moved",
+    "becomes_leader",
+    "becomes_follower",
+)
 _ENDS = ("becomes_follower", "stop_replica", "process_state_changed")
 
 

@@ -123,6 +123,8 @@ class KafkaApis:
                     connection.respond(await self._list_offsets(request))
                 case m.MetadataRequest():
                     connection.respond(await self._metadata(request))
+                case m.DeleteRecordsRequest():
+                    await self._replicas.deletion.delete_records(request, connection.respond)
                 case m.ApiVersionsRequest():
                     connection.respond(m.ApiVersionsResponse())
                 case m.InitProducerIdRequest():
@@ -416,6 +418,10 @@ def error_response(request: m.Request, error: Errors) -> m.Response:
         case m.ProduceRequest(partitions=partitions):
             return m.ProduceResponse(
                 tuple(m.ProducedPartition(p.partition, error, -1) for p in partitions)
+            )
+        case m.DeleteRecordsRequest(offsets=offsets):
+            return m.DeleteRecordsResponse(
+                tuple(m.DeletedRecords(p, error, -1) for p, _ in offsets)
             )
         case g.OffsetCommitRequest(offsets=offsets):
             return g.OffsetCommitResponse(tuple((p, error) for p, _ in offsets))

@@ -27,6 +27,7 @@ from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch, Off
 from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
+    LOG_START_FOLLOWED,
     TRUNCATION_BY_EPOCH,
     TRUNCATION_IN_ROUNDS,
 )
@@ -76,6 +77,7 @@ class ReplicaFetcherThread:
         self._truncates_by_epoch = TRUNCATION_BY_EPOCH in context.guards
         self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
+        self._follows_log_start = LOG_START_FOLLOWED in context.guards
         self._fenced = FETCH_FENCING in context.guards
         self.leader, self.fetcher_id = leader, fetcher_id
         self.partitions = PartitionStates()
@@ -299,7 +301,7 @@ class ReplicaFetcherThread:
         # The fetch timed out or brought only a high watermark: the partition keeps its place in the
         # order.
         if not batches:
-            hosted.update_follower_high_watermark(answer.high_watermark)
+            self._update_offsets(hosted, answer)
             return
         try:
             await hosted.append_records_to_follower(batches)
@@ -316,13 +318,36 @@ class ReplicaFetcherThread:
             self._handle_storage_error(partition)
             return
         # After the append: the leader's high watermark is limited to the local log end.
-        hosted.update_follower_high_watermark(answer.high_watermark)
+        if not self._update_offsets(hosted, answer):
+            return
         if self._quota.throttles and self._quota.is_throttled(partition):
             self._quota.record(answer.size, self._context.now_ms())
         self.partitions.set_fetch_offset(partition, batches[-1].next_offset)
         state.lag = max(0, answer.high_watermark - state.fetch_offset)
         state.delayed_until_us = 0
         self.partitions.update_and_move_to_end(partition, state)
+
+    def _update_offsets(self, hosted: Partition, answer: FetchedPartition) -> bool:
+        """The high watermark first: the log starts at it at the latest. False: the partition has
+        failed."""
+        hosted.update_follower_high_watermark(answer.high_watermark)
+        log, start = hosted.log, answer.log_start_offset
+        assert log is not None
+        if not self._follows_log_start or start <= log.log_start_offset:
+            return True
+        if start > log.high_watermark:
+            # Beside a diverging epoch: the leader's log starts behind this one's end. Kafka's log
+            # throws, and what throws fails the partition.
+            self._mark_partition_failed(hosted.partition, Errors.OFFSET_OUT_OF_RANGE.name)
+            return False
+        try:
+            hosted.increment_log_start(start, "leader offset incremented")
+        except KafkaError:
+            self._handle_storage_error(hosted.partition)
+            return False
+        # The next request says so: DeleteRecords may wait for it.
+        self.partitions.changed[hosted.partition] = None
+        return True
 
     async def _handle_out_of_range(
         self, partition: TopicPartition, state: PartitionFetchState, request_epoch: int

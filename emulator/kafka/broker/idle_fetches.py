@@ -62,11 +62,12 @@ class IdleFetches:
                 fetch.session.wake(fetch)
 
     def is_noop_fetch(self, follower: int, fetch: FetchPartition) -> bool:
-        """The fetch changes neither the follower's LEO nor the ISR."""
+        """The fetch changes neither the follower's LEO, nor its log start, nor the ISR."""
         replica = self._hosted.remotes.get(follower)
         return (
             replica is not None
             and replica.log_end_offset == fetch.fetch_offset
+            and replica.log_start_offset == fetch.log_start_offset
             and follower in self._hosted.isr
             # An idle fetch of the same follower in another session has to report its times first.
             and not (self._fetches and any(f.idle_replica is replica for f in self._fetches))

@@ -28,6 +28,8 @@ class LogDirectory:
         """Called when a write fails (LogDirFailureChannel)."""
         self.logs: dict[TopicPartition, OffsetLog] = {}
         self.checkpointed_high_watermarks: dict[TopicPartition, int] = {}
+        self.checkpointed_log_starts: dict[TopicPartition, int] = {}
+        """Of logs that start behind the beginning of their first segment."""
 
     def open_log(self, partition: TopicPartition) -> OffsetLog:
         """The existing log, or a new one."""
@@ -37,6 +39,7 @@ class LogDirectory:
         """Remove the log and its checkpointed high watermark."""
         self.logs.pop(partition, None)
         self.checkpointed_high_watermarks.pop(partition, None)
+        self.checkpointed_log_starts.pop(partition, None)
 
     def close(self) -> None:
         """The process ends in an orderly way: close open files."""
@@ -44,6 +47,10 @@ class LogDirectory:
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
         """Rewrite replication-offset-checkpoint."""
         self.checkpointed_high_watermarks = marks
+
+    def checkpoint_log_starts(self, offsets: dict[TopicPartition, int]) -> None:
+        """Rewrite log-start-offset-checkpoint."""
+        self.checkpointed_log_starts = offsets
 
 
 class Disk:

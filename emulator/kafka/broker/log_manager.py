@@ -19,6 +19,7 @@ from emulator.kafka.profiles.guards.following import (
     EPOCH_START_RECORDED,
     EPOCHS_DROPPED_AT_LOG_END,
     LOG_DIRS_FAIL_ALONE,
+    LOG_START_FOLLOWED,
 )
 from emulator.kernel.sync import Queue
 from emulator.trace.values import TopicPartition
@@ -34,14 +35,17 @@ class LogManager:
         zk_client: KafkaZkClient,
         disk: Disk,
         halt: Callable[[str], None],
+        wall_ms: Callable[[], int] | None = None,
     ) -> None:
-        """`halt` ends the process at once."""
-        self._halt = halt
+        """`halt` ends the process at once; `wall_ms` is for time stamps of records."""
+        self._halt, self.wall_ms = halt, wall_ms or context.now_ms
         self._context, self._zk_client, self._disk = context, zk_client, disk
         self._topic_configs: dict[str, dict[str, str]] = {}
         self._open: dict[TopicPartition, tuple[OffsetLog, LogDirectory]] = {}
         # Directories that had failed before the start: this process does not serve or report them.
         self._offline = {d.number: None for d in disk.directories if d.failed}
+        self.on_change: Callable[[TopicPartition, OffsetLog], None] = lambda *_: None
+        """Hears of a log that is opened, has other settings, or starts elsewhere."""
         self.failures: Queue[LogDirectory] = Queue(context.kernel)
         self._reported: dict[int, None] = dict(self._offline)
         for directory in disk.directories:
@@ -104,20 +108,33 @@ class LogManager:
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
         log = directory.open_log(partition)
+        self._configure(partition.topic, log)
+        self._load_log_start(partition, log, directory)
         # 0 without a checkpoint entry: it then rises with the leader's responses or the followers'
         # fetches.
         hw = directory.checkpointed_high_watermarks.get(partition, 0)
         # Limited to the log: a crash of the machine may have lost records below the checkpoint's
         # value.
         log.high_watermark = min(max(hw, log.log_start_offset), log.log_end_offset)
-        log.flush_interval_messages = self._flush_interval(partition.topic)
         log.record_batches = self._context.profile.record_batches
         log.epochs.is_monotonic = EPOCH_START_RECORDED in self._context.guards
         log.drops_epochs_at_end = EPOCHS_DROPPED_AT_LOG_END in self._context.guards
         # An epoch without a record does not survive the process (Log.scala@2.6.3, its constructor).
         log.epochs.truncate_from_end(log.log_end_offset)
         self._open[partition] = log, directory
+        self.on_change(partition, log)
         return log, directory
+
+    @staticmethod
+    def _load_log_start(partition: TopicPartition, log: OffsetLog, directory: LogDirectory) -> None:
+        """Where the first segment begins, or behind it if a checkpoint says so; what was deleted
+        since that was written is served again after a crash (Log.scala@2.6.3, its constructor)."""
+        first = log.segments[0].base_offset if log.segments else log.log_end_offset
+        start = max(directory.checkpointed_log_starts.get(partition, 0), first)
+        if start > log.log_end_offset:
+            # The machine crashed, and lost what stood behind the deleted records.
+            log.truncate_fully_and_start_at(start)
+        log.log_start_offset = start
 
     @property
     def slow(self) -> bool:
@@ -144,9 +161,30 @@ class LogManager:
             else:
                 directory.checkpoint(marks)
 
+    def checkpoint_log_start_offsets(self) -> None:
+        """log-start-offset-checkpoint: of logs that start within a segment
+        (checkpointLogStartOffsets)."""
+        if LOG_START_FOLLOWED not in self._context.guards:
+            return
+        for directory in self.live_directories:
+            starts = {
+                p: log.log_start_offset
+                for p, (log, at) in self._open.items()
+                if at is directory
+                and log.segments
+                and log.log_start_offset > log.segments[0].base_offset
+            }
+            if starts != directory.checkpointed_log_starts and not directory.failed:
+                directory.checkpoint_log_starts(starts)
+
+    def open_logs(self) -> list[tuple[TopicPartition, OffsetLog]]:
+        """Of directories that this process serves and that can be written to."""
+        return [(p, log) for p, (log, at) in self._open.items() if not at.failed]
+
     def shutdown(self) -> None:
         """An orderly end flushes every log; a failed flush does not prevent the others
         (LogManager.scala@2.6.3 shutdown)."""
+        self.checkpoint_log_start_offsets()
         for log, directory in self._open.values():
             if not directory.failed:
                 with suppress(KafkaError):
@@ -165,18 +203,33 @@ class LogManager:
         self._topic_configs[topic] = config
         for partition, (log, _) in self._open.items():
             if partition.topic == topic:
-                log.flush_interval_messages = self._flush_interval(topic)
+                self._configure(topic, log)
+                self.on_change(partition, log)
 
     def topic_config(self, topic: str, key: str) -> str | None:
         """A topic's override of a setting."""
         return self._topic_configs.get(topic, {}).get(key)
 
-    def _flush_interval(self, topic: str) -> int:
-        override = self.topic_config(topic, "flush.messages")
-        default = self._context.config.log_flush_interval_messages
+    def _configure(self, topic: str, log: OffsetLog) -> None:
+        config = self._context.config
+        log.flush_interval_messages = self.number_of(
+            topic, "flush.messages", config.log_flush_interval_messages
+        )
+        log.segment_bytes = self.number_of(topic, "segment.bytes", config.log_segment_bytes)
+        log.segment_ms = self.number_of(topic, "segment.ms", config.log_roll_ms)
+
+    def number_of(self, topic: str, key: str, default: int) -> int:
+        """The topic's setting, else the broker's."""
+        override = self.topic_config(topic, key)
         return int(override) if override is not None else default
 
+    def is_deleting(self, topic: str) -> bool:
+        """Whether its cleanup.policy is not only to compact (LogConfig.scala@2.6.3 delete)."""
+        policy = self.topic_config(topic, "cleanup.policy")
+        return "delete" in (policy or self._context.config.log_cleanup_policy)
+
     def min_insync_replicas(self, topic: str) -> int:
-        """The topic's setting, or the broker's."""
-        override = self.topic_config(topic, "min.insync.replicas")
-        return int(override) if override is not None else self._context.config.min_insync_replicas
+        """The topic's setting, else the broker's."""
+        return self.number_of(
+            topic, "min.insync.replicas", self._context.config.min_insync_replicas
+        )

@@ -265,7 +265,7 @@ class Partition:
             return False
         # An idle fetch of this follower in another session has older times to report first.
         self.idle_fetches.wake_follower(replica)
-        before = replica.log_end_offset
+        before, start_before = replica.log_end_offset, replica.log_start_offset
         replica.update_fetch_state(
             fetch_offset, log_start_offset, fetch_time_ms, leader_end_offset, self._rules
         )
@@ -289,6 +289,8 @@ class Partition:
             # log end counts.
             if raised or not self._rules.acks_are_all_or_one:
                 await self._delayed.check_and_complete_all(self.partition)
+        if start_before != replica.log_start_offset:
+            await self._delayed.check_and_complete_delete_records(self.partition)
         return True
 
     # -- the ISR -----------------------------------------------------------------------------------
@@ -405,7 +407,8 @@ class Partition:
         self.idle_fetches.wake()
         end = log.log_end_offset
         try:
-            return log.append_as_leader(records, size, self.leader_epoch, data, producer)
+            now_ms = -1 if data else self._logs.wall_ms()
+            return log.append_as_leader(records, size, self.leader_epoch, data, producer, now_ms)
         finally:
             self._emit_appended("leader", log, end)
 
@@ -505,9 +508,34 @@ class Partition:
         assert log is not None
         before = log.log_end_offset
         self._check_writable()
+        before_start = log.log_start_offset
         log.truncate_fully_and_start_at(offset)
         if offset < before:
             self._context.emit(events.LogTruncated, self.partition, before, offset)
+        if log.log_start_offset != before_start:
+            self._emit_log_start(log, "full truncation")
+
+    def increment_log_start(self, offset: int, reason: str) -> None:
+        """Records before `offset`, which is not above the high watermark, are not served any more
+        (maybeIncrementLogStartOffset)."""
+        log = self.log
+        assert log is not None
+        if offset > log.log_start_offset:
+            self._check_writable()
+            self.idle_fetches.wake()
+            log.maybe_increment_log_start_offset(offset)
+            self._emit_log_start(log, reason)
+
+    def _emit_log_start(self, log: OffsetLog, reason: str) -> None:
+        self._logs.on_change(self.partition, log)
+        self._context.emit(
+            events.LogStartMoved,
+            self.partition,
+            log.log_start_offset,
+            log.high_watermark,
+            log.log_end_offset,
+            reason,
+        )
 
     # -- reads -------------------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from functools import partial
 from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.delayed import DelayedFetch, DelayedProduce, ProduceStatus
+from emulator.kafka.broker.delete_records import RecordDeletion
 from emulator.kafka.broker.fetch_session import FetchContext
 from emulator.kafka.broker.fetch_state import InitialFetchState
 from emulator.kafka.broker.fetcher import ReplicaFetcherManager
@@ -99,6 +100,9 @@ class ReplicaManager:
         """Set when the broker is built, because fetchers look up partitions here."""
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
+        self.deletion = RecordDeletion(
+            context, self.partitions, logs, metadata_cache, self._error_of_unhosted
+        )
         self._checkpointing = False
         self.is_shutting_down = False
         self.on_leadership_change: OnLeadershipChange = lambda leads, follows: None
@@ -144,11 +148,15 @@ class ReplicaManager:
             await self._fetch_purgatory.check_and_complete(partition)
 
     async def check_and_complete_all(self, partition: TopicPartition) -> None:
-        # Kafka's order (DelayedOperations.checkAndCompleteAll): fetches, then produces.
+        # Kafka's order (DelayedOperations.checkAndCompleteAll): fetches, produces, deletions.
         if self._fetch_purgatory.is_watched(partition):
             await self._fetch_purgatory.check_and_complete(partition)
         if self._produce_purgatory.is_watched(partition):
             await self._produce_purgatory.check_and_complete(partition)
+        await self.deletion.check_and_complete(partition)
+
+    async def check_and_complete_delete_records(self, partition: TopicPartition) -> None:
+        await self.deletion.check_and_complete(partition)
 
     def about_to_change(self, partition: TopicPartition) -> None:
         self._fetch_purgatory.touched(partition)

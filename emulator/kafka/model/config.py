@@ -13,8 +13,8 @@ from typing import get_type_hints
 
 import msgspec
 
-WITHOUT_EFFECT = frozenset({"log.segment.bytes", "log.index.size.max.bytes"})
-"""Settings of log files: the emulated log has no segments or indexes (docs/limits.md)."""
+WITHOUT_EFFECT = frozenset({"log.index.size.max.bytes"})
+"""Settings of log files: the emulated log has no indexes (docs/limits.md)."""
 
 DERIVED = frozenset({"zookeeper.connection.timeout.ms"})
 """Settings whose default is another setting's value."""
@@ -75,6 +75,15 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     max_connections: int
     max_connections_per_ip: int
     connections_max_idle_ms: int
+    log_segment_bytes: int = 1 << 30
+    log_roll_ms: int = 7 * 24 * 3_600_000
+    log_retention_ms: int = 7 * 24 * 3_600_000
+    log_retention_bytes: int = -1
+    log_retention_check_interval_ms: int = 300_000
+    log_cleanup_policy: str = "delete"
+    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
+    offsets_retention_minutes: int = 7 * 24 * 60
+    offsets_retention_check_interval_ms: int = 600_000
     replica_lag_max_messages: int = 4000
     controller_message_queue_size: int = 2**31 - 1
 
@@ -181,6 +190,11 @@ TOPIC_PROPERTIES = frozenset(
         "min.insync.replicas",
         UNCLEAN_ELECTION,
         "flush.messages",
+        "cleanup.policy",
+        "retention.bytes",
+        "retention.ms",
+        "segment.bytes",
+        "segment.ms",
         "leader.replication.throttled.replicas",
         "follower.replication.throttled.replicas",
     }

@@ -14,6 +14,7 @@ import msgspec
 
 from emulator.kafka.model.errors import Errors, UnexpectedAppendOffset
 from emulator.kafka.model.producer_state import BatchProducer, ProducerStateManager
+from emulator.kafka.model.record_batch import max_timestamp
 
 
 class Batch(msgspec.Struct, frozen=True, gc=False):
@@ -28,13 +29,31 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     leader_epoch: int
     data: bytes = b""
     producer: BatchProducer | None = None
+    timestamp_ms: int = -1
+    """Where there is no `data`, which has it; -1: not known."""
+
+    @property
+    def largest_ms(self) -> int:
+        """The time stamp of its latest record; -1: not known."""
+        return max_timestamp(self.data) if self.data else self.timestamp_ms
 
     def alone(self) -> Iterator[Batch]:
         """Each record as its own batch; their sizes add up to this batch's."""
         count = self.next_offset - self.base_offset
         for n in range(count):
             size = self.size * (n + 1) // count - self.size * n // count
-            yield Batch(self.base_offset + n, self.base_offset + n + 1, size, self.leader_epoch)
+            at = self.base_offset + n
+            yield Batch(at, at + 1, size, self.leader_epoch, timestamp_ms=self.timestamp_ms)
+
+
+class Segment(msgspec.Struct):
+    """Batches from `base_offset` on that are deleted together; times are of their records, -1 where
+    there are none."""
+
+    base_offset: int
+    size: int = 0
+    first_ms: int = -1
+    largest_ms: int = -1
 
 
 class DivergingEpoch(NamedTuple):
@@ -55,6 +74,10 @@ class ReadInfo(msgspec.Struct, frozen=True, gc=False):
     diverging_epoch: DivergingEpoch | None = None
 
 
+SEGMENT_BYTES = 1 << 30
+"""log.segment.bytes as Kafka has it by default."""
+SEGMENT_MS = 7 * 24 * 3_600_000
+"""log.roll.ms likewise."""
 UNDEFINED_EPOCH = -1
 UNDEFINED_OFFSET = -1
 
@@ -134,6 +157,13 @@ class EpochCache:
             return DivergingEpoch(epoch, end_offset)
         return None
 
+    def truncate_from_start(self, start_offset: int) -> None:
+        """Forget epochs that end before `start_offset`; the one that has it begins there now."""
+        later = [e for e in self.entries if e.start_offset > start_offset]
+        earlier = self.entries[: len(self.entries) - len(later)]
+        if earlier:
+            self.entries = [EpochEntry(earlier[-1].epoch, start_offset), *later]
+
     def truncate_from_end(self, end_offset: int) -> None:
         """Remove epochs that start at or after `end_offset`."""
         self.entries = [e for e in self.entries if e.start_offset < end_offset]
@@ -158,6 +188,9 @@ class OffsetLog:
         "producers",
         "record_batches",
         "recovery_point",
+        "segment_bytes",
+        "segment_ms",
+        "segments",
     )
 
     def __init__(self, high_watermark: int = 0) -> None:
@@ -169,6 +202,9 @@ class OffsetLog:
         self.log_end_offset = 0
         self.high_watermark = high_watermark
         self.recovery_point = 0
+        self.segments: list[Segment] = []
+        """None before the first batch."""
+        self.segment_bytes, self.segment_ms = SEGMENT_BYTES, SEGMENT_MS
         self.flush_interval_messages: int | None = None
         self.record_batches = True
         self.drops_epochs_at_end = True
@@ -184,13 +220,14 @@ class OffsetLog:
         leader_epoch: int,
         data: bytes = b"",
         producer: BatchProducer | None = None,
+        timestamp_ms: int = -1,
     ) -> Batch:
         """Append `count` new records at the log end, as one batch (format 2, from 0.11 on). Without
         `record_batches` each message is its own batch: a read can start and a log can end at any
         message.
         """
         end = self.log_end_offset
-        batch = Batch(end, end + count, size, leader_epoch, data, producer)
+        batch = Batch(end, end + count, size, leader_epoch, data, producer, timestamp_ms)
         for one in (batch,) if self.record_batches or data else batch.alone():
             self._append(one)
         return batch
@@ -212,10 +249,32 @@ class OffsetLog:
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.log_end_offset = batch.next_offset
+        segment = self.segments[-1]
+        timestamp_ms = batch.largest_ms
+        if not segment.size:
+            segment.first_ms = timestamp_ms
+        segment.size += batch.size
+        segment.largest_ms = max(segment.largest_ms, timestamp_ms)
         if batch.producer is not None:
             self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
 
+    def must_roll(self, size: int, timestamp_ms: int) -> bool:
+        """Whether a batch begins a segment (LogSegment.scala@2.6.3 shouldRoll)."""
+        if not self.segments:
+            return True
+        last = self.segments[-1]
+        return last.size > 0 and (
+            last.size + size > self.segment_bytes
+            or (last.first_ms >= 0 and timestamp_ms - last.first_ms > self.segment_ms)
+        )
+
+    def roll(self) -> None:
+        """What is appended next is in a segment of its own."""
+        self.segments.append(Segment(self.log_end_offset))
+
     def _append(self, batch: Batch) -> None:
+        if self.must_roll(batch.size, batch.largest_ms):
+            self.roll()
         self._hold(batch)
         entries = self.epochs.entries
         # Nearly all batches belong to the latest epoch: this avoids a call.
@@ -278,6 +337,11 @@ class OffsetLog:
             else:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
+        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+            self.segments.pop()
+        if self.segments:
+            active = self.segments[-1]
+            active.size = sum(batch.size for batch in self.batches_from(active.base_offset))
         if self.producers.entries:
             self._rebuild_producers()
         self.log_end_offset = offset
@@ -303,9 +367,31 @@ class OffsetLog:
         self.batches.clear()
         self._bases.clear()
         self.producers.clear()
+        self.segments = [Segment(offset)]
         self.log_start_offset = self.log_end_offset = self.high_watermark = offset
         self.recovery_point = offset
         self.epochs.clear()  # last, as in truncate_to
+
+    def maybe_increment_log_start_offset(self, new: int) -> bool:
+        """Records before `new` are not served any more; their segments go later. It never goes down
+        this way, and never past the high watermark."""
+        assert new <= self.high_watermark, (
+            f"log start {new} beyond high watermark {self.high_watermark}"
+        )
+        if new <= self.log_start_offset:
+            return False
+        self.log_start_offset = new
+        self.epochs.truncate_from_start(new)
+        return True
+
+    def delete_segments(self, number: int) -> None:
+        """The oldest `number` go, and the log starts with the first that is left, at the latest."""
+        if number == len(self.segments):
+            self.roll()
+        del self.segments[:number]
+        first = self.segments[0].base_offset
+        gone = bisect_left(self._bases, first)
+        del self.batches[:gone], self._bases[:gone]
 
     def maybe_increment_high_watermark(self, new: int) -> bool:
         """Raise the high watermark to `new`. This never lowers it, and `new` must not exceed the

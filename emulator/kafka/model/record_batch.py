@@ -104,6 +104,11 @@ def _unpacked(body: bytes) -> bytes:
     return data
 
 
+def max_timestamp(batch: bytes) -> int:
+    """Of its records, as its header has it."""
+    return int(HEADER.unpack_from(batch)[8]) if len(batch) >= HEADER.size else -1
+
+
 def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
     """The first record with that timestamp or a later one. For a batch whose records cannot be
     read, its first record represents all."""

@@ -32,6 +32,7 @@ PROFILE = after(
         "OffsetForLeaderEpoch": 0,
         "CreateTopics": 2,
         "DeleteTopics": 1,
+        "DeleteRecords": 0,
         "CreatePartitions": 0,
         "AlterConfigs": 0,
     },

@@ -389,6 +389,27 @@ class DeleteTopicsRequest(msgspec.Struct, frozen=True):
     timeout_ms: int = 60000
 
 
+class DeleteRecordsRequest(msgspec.Struct, frozen=True):
+    """v1, to the leader: of each partition everything before an offset (-1: its high watermark)."""
+
+    offsets: tuple[tuple[TopicPartition, int], ...]
+    timeout_ms: int = 60000
+
+
+class DeletedRecords(NamedTuple):
+    """One partition of the answer: where its log starts in all live replicas."""
+
+    partition: TopicPartition
+    error: Errors
+    low_watermark: int
+
+
+class DeleteRecordsResponse(msgspec.Struct, frozen=True):
+    """In the order of the request."""
+
+    partitions: tuple[DeletedRecords, ...]
+
+
 class ElectionType(IntEnum):
     """ElectLeaders v1: the preferred replica, or any live replica (KIP-460)."""
 
@@ -464,6 +485,7 @@ Request = (
     | ProduceRequest
     | OffsetsForLeaderEpochRequest
     | ListOffsetsRequest
+    | DeleteRecordsRequest
     | LeaderAndIsrRequest
     | UpdateMetadataRequest
     | StopReplicaRequest
@@ -489,6 +511,7 @@ Response = (
     | ApiVersionsResponse
     | OffsetsForLeaderEpochResponse
     | ListOffsetsResponse
+    | DeleteRecordsResponse
     | LeaderAndIsrResponse
     | UpdateMetadataResponse
     | StopReplicaResponse

@@ -94,6 +94,15 @@ class DeleteTopic(AdminRequest, frozen=True, tag="delete_topic"):
         return cls(topic)
 
 
+class DeleteRecords(AdminRequest, frozen=True, tag="delete_records"):
+    """DeleteRecords: everything before an offset, in each of these partitions; without `before`,
+    everything that is committed."""
+
+    topic: str
+    partitions: tuple[int, ...] = (0,)
+    before: int | None = None
+
+
 class Reassign(AdminRequest, frozen=True, tag="reassign"):
     """AlterPartitionReassignments of one partition; without replicas: cancel. `through`: `znode`
     writes the command znode instead."""

@@ -55,6 +55,12 @@ class Committed:
             committed.log.append_from(self._logs.of(name, event.broker), event.hw)
             committed.seq = event.seq
 
+    def on_log_start_moved(self, event: e.LogStartMoved) -> None:
+        """What one replica has deleted on request, or by its retention, need not last."""
+        committed = self.all.get(event.partition)
+        if committed is not None:
+            committed.log.delete_before(max(committed.log.start, event.log_start_offset))
+
     def is_deposed(self, name: TopicPartition, broker: int) -> bool:
         """Whether an unclean election has replaced this leader, even if it does not know it yet."""
         unclean_epoch = self._unclean_epoch.get(name)

@@ -80,6 +80,11 @@ class Logs:
         self.removed = ReplicaLog([*log.between(event.to_offset, event.from_leo)][::-1])
         log.truncate(event.to_offset)
 
+    def on_log_start_moved(self, event: e.LogStartMoved) -> None:
+        log = self.of(event.partition, event.broker)
+        log.delete_before(event.log_start_offset)
+        log.hw = event.hw
+
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._opened(event, event.broker)
 

@@ -38,6 +38,12 @@ class Records:
         if event.base_offset >= 0 and event.acks != "0":
             self._promise(event)
 
+    def on_log_start_moved(self, event: e.LogStartMoved) -> None:
+        """Records that are deleted are not lost."""
+        for (name, _), promised in self._promised.items():
+            if name == event.partition:
+                promised.delete_before(max(promised.start, event.log_start_offset))
+
     def _promise(self, event: e.RecordsProduced) -> None:
         """Remember which record was acknowledged: the one now at that offset in the leader's
         log."""

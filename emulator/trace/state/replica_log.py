@@ -25,10 +25,18 @@ class ReplicaLog(msgspec.Struct):
     pieces: list[Piece] = []
     hw: int = 0
     leader: int = -1
+    start: int = 0
 
     @property
     def leo(self) -> int:
-        return self.pieces[-1].end if self.pieces else 0
+        return self.pieces[-1].end if self.pieces else self.start
+
+    def delete_before(self, offset: int) -> None:
+        """The log starts there now."""
+        self.start = offset
+        self.pieces = [piece for piece in self.pieces if piece.end > offset]
+        if self.pieces and self.pieces[0].base < offset:
+            self.pieces[0].base = offset
 
     def truncate(self, to_offset: int) -> None:
         while self.pieces and self.pieces[-1].base >= to_offset:

@@ -75,6 +75,9 @@ class WaterLevels:
         self._rise(event.partition, event.broker, event.t, event.to_offset, None)
         self._forget_levels(event)
 
+    def on_log_start_moved(self, event: e.LogStartMoved) -> None:
+        self._rise(event.partition, event.broker, event.t, event.leo, event.hw)
+
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         self._open(event)
         leaderships = self.leaderships.setdefault(event.partition, [])

@@ -7,16 +7,20 @@ CONFIGURATION.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
     AdminResponse,
     AlterConfigsRequest,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     LiveBroker,
     MetadataRequest,
     MetadataResponse,
@@ -232,6 +236,8 @@ class Consumer:
         if response.error is not Errors.NONE or not response.partitions:
             return False
         fetched = response.partitions[0]
+        if fetched.error is Errors.OFFSET_OUT_OF_RANGE:
+            return await self._reset_offset(leader)
         if fetched.error is not Errors.NONE:
             return False
         if fetched.batches:
@@ -246,6 +252,29 @@ class Consumer:
                 fetched.high_watermark,
             )
         return True
+
+    async def _reset_offset(self, leader: LiveBroker) -> bool:
+        """What it was to read next is deleted: it goes on with the first record that is left
+        (auto.offset.reset=earliest)."""
+        query = ListOffsetsRequest(-1, self.partition, -1, earliest=True)
+        try:
+            response = await self._view.request("fetch", leader, query, CONNECT_TIMEOUT_MS)
+        except Disconnected:
+            return False
+        assert isinstance(response, ListOffsetsResponse)
+        if response.error is Errors.NONE:
+            self._offset = response.offset
+        return response.error is Errors.NONE
+
+
+_STALE_METADATA = frozenset(
+    error.name
+    for error in (
+        Errors.NOT_LEADER_OR_FOLLOWER,
+        Errors.UNKNOWN_TOPIC_OR_PARTITION,
+        Errors.LEADER_NOT_AVAILABLE,
+    )
+)
 
 
 class Administrator:
@@ -268,6 +297,42 @@ class Administrator:
             self._process.spawn("admin", self._to_controller(request, done))
         else:
             self._process.spawn("admin", self._to_broker(to, request, done))
+
+    def delete_records(
+        self, offsets: Sequence[tuple[TopicPartition, int]], done: Callable[[str], object]
+    ) -> None:
+        """DeleteRecords, to the leader of each partition; the first error is that of the whole."""
+        self._process.spawn("admin", self._delete_records(offsets, done))
+
+    async def _delete_records(
+        self, offsets: Sequence[tuple[TopicPartition, int]], done: Callable[[str], object]
+    ) -> None:
+        results = [await self._to_leader(p, DeleteRecordsRequest(((p, at),))) for p, at in offsets]
+        done(next((it for it in results if it != Errors.NONE.name), Errors.NONE.name))
+
+    async def _to_leader(self, partition: TopicPartition, request: DeleteRecordsRequest) -> str:
+        """Again until API_TIMEOUT_MS has passed, while metadata names no leader, or one that is
+        not."""
+        until_us = self._kernel.now + API_TIMEOUT_MS * 1000
+        result = "_TIMED_OUT"
+        while self._kernel.now < until_us:
+            leader = self._view.leaders.get(partition)
+            if leader is not None:
+                try:
+                    response = await self._view.request("admin", leader, request, API_TIMEOUT_MS)
+                except Disconnected:
+                    result = "_TRANSPORT"
+                else:
+                    assert isinstance(response, DeleteRecordsResponse)
+                    result = response.partitions[0].error.name
+                    if result not in _STALE_METADATA:
+                        return result
+                self._view.forget(partition)
+            if not await self._view.refresh((partition.topic,)) or (
+                partition not in self._view.leaders
+            ):
+                await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
+        return result
 
     async def _to_controller(self, request: Request, done: Callable[[str], object]) -> None:
         while True:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from emulator.kafka.broker.delete_records import HIGH_WATERMARK
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
     AlterConfigsRequest,
     AlterPartitionReassignmentsRequest,
@@ -23,6 +25,7 @@ from emulator.scenario.actions.admin import (
     AddPartitions,
     BrokerConfig,
     CreateTopic,
+    DeleteRecords,
     DeleteTopic,
     PreferredElection,
     Reassign,
@@ -88,6 +91,9 @@ class EmulatedClients:
                 self._commands.alter_config("topics", topic, config, done)
             case BrokerConfig(broker, config) if "AlterConfigs" not in knows:
                 self._commands.alter_config("brokers", str(broker), config, done)
+            case DeleteRecords() if "DeleteRecords" not in knows:
+                # There was no tool for it either.
+                done(Errors.UNSUPPORTED_VERSION.name)
             case Reassign(topic, partition, replicas) if (
                 "AlterPartitionReassignments" not in knows or request.through == "znode"
             ):
@@ -125,6 +131,11 @@ class EmulatedClients:
                 self._administrator.ask_controller(more, done)
             case DeleteTopic(topic):
                 self._administrator.ask_controller(DeleteTopicsRequest(topic), done)
+            case DeleteRecords(topic, partitions, before):
+                offset = HIGH_WATERMARK if before is None else before
+                self._administrator.delete_records(
+                    [(TopicPartition(topic, n), offset) for n in partitions], done
+                )
             case Reassign(topic, partition, replicas):
                 targets = ((TopicPartition(topic, partition), replicas),)
                 self._administrator.ask_controller(

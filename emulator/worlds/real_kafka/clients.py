@@ -180,6 +180,12 @@ class Administrator:
                     futures = client.create_partitions([self._more_partitions(request)])
                 case admin.DeleteTopic():
                     futures = client.delete_topics([request.topic], operation_timeout=1.0)
+                case admin.DeleteRecords(topic=name, partitions=numbers, before=before):
+                    # librdkafka too has -1 for the high watermark.
+                    offset = -1 if before is None else before
+                    futures = client.delete_records(
+                        [TopicPartition(name, number, offset) for number in numbers]
+                    )
                 case admin.TopicConfig(topic=name) | admin.BrokerConfig(broker=name):
                     is_topic = isinstance(request, admin.TopicConfig)
                     kinds = kafka_admin.ResourceType
@@ -245,6 +251,7 @@ REQUESTS = frozenset(
         admin.AddPartitions,
         admin.BrokerConfig,
         admin.CreateTopic,
+        admin.DeleteRecords,
         admin.DeleteTopic,
         admin.Reassign,
         admin.TopicConfig,

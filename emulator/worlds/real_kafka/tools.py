@@ -26,6 +26,7 @@ _SINCE: dict[type, tuple[int, ...]] = {
     admin.CreateTopic: (1, 0),
     admin.AddPartitions: (1, 0),
     admin.DeleteTopic: (1, 0),
+    admin.DeleteRecords: (0, 11),
     admin.Reassign: (2, 4),
     admin.PreferredElection: (2, 4),
     admin.TopicConfig: (2, 3),
@@ -47,6 +48,8 @@ def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
         return "neither the client that is used nor Kafka's own tools of this version do it"
     if numbers[:2] > LAST and not isinstance(request, DeleteController):
         return "from 3.0 on Kafka's own tools write no command znodes"
+    if isinstance(request, admin.DeleteRecords):
+        return "before 0.11 records cannot be deleted on request"
     if isinstance(request, admin.Reassign) and request.replicas is None:
         return "before 2.4 a reassignment cannot be cancelled"
     return None

@@ -23,7 +23,14 @@ import msgspec
 from emulator.kafka.broker.log_dirs import Disk, LogDirectory
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import Errors, KafkaError
-from emulator.kafka.model.offset_log import Batch, EpochCache, EpochEntry, OffsetLog
+from emulator.kafka.model.offset_log import (
+    SEGMENT_BYTES,
+    Batch,
+    EpochCache,
+    EpochEntry,
+    OffsetLog,
+    Segment,
+)
 from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.kafka.profiles.guards.storage import DIRECTORIES_FLUSHED
@@ -33,10 +40,8 @@ from emulator.worlds.storage.files import Files, Mode, OpenFile
 from emulator.worlds.storage.log_recovery import offset_behind, recover
 from emulator.worlds.wire.records import written
 
-SEGMENT_BYTES = 1 << 30
-"""log.segment.bytes as Kafka has it by default."""
-
 REPLICATION_OFFSETS = "replication-offset-checkpoint"
+LOG_START_OFFSETS = "log-start-offset-checkpoint"
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 GAPS = "truncation-gaps"
 """Not Kafka's: without it a gap looks like a damaged offset."""
@@ -156,10 +161,8 @@ class StoredDirectory(LogDirectory):
                 if match is not None and files.is_directory(place):
                     partition = TopicPartition(match["topic"], int(match["partition"]))
                     self.logs[partition] = StoredLog(self, place, segment_bytes, log)
-            marks = _read_lines(files, folder / REPLICATION_OFFSETS, _OFFSET)
-            self.checkpointed_high_watermarks = {
-                TopicPartition(topic, int(number)): int(offset) for topic, number, offset in marks
-            }
+            self.checkpointed_high_watermarks = self._read_offsets(REPLICATION_OFFSETS)
+            self.checkpointed_log_starts = self._read_offsets(LOG_START_OFFSETS)
         except (BadCheckpoint, OSError) as error:  # LogManager.scala@2.6.3 loadLogs
             if isinstance(error, OSError) and error.errno in NO_DESCRIPTORS:
                 raise  # another process may have them
@@ -215,6 +218,7 @@ class StoredDirectory(LogDirectory):
         log = self.logs.get(partition)
         if isinstance(log, StoredLog):
             log.close()
+        has_log_start = partition in self.checkpointed_log_starts
         super().remove_log(partition)
         place = self._place(partition)
         try:
@@ -228,6 +232,8 @@ class StoredDirectory(LogDirectory):
             self.failure(place, error)  # who asked for it is not told, as in Kafka
             return
         self.checkpoint(self.checkpointed_high_watermarks)
+        if has_log_start:
+            self.checkpoint_log_starts(self.checkpointed_log_starts)
 
     @staticmethod
     def _renamed(place: Path, number: int) -> Path:
@@ -252,14 +258,28 @@ class StoredDirectory(LogDirectory):
 
     def checkpoint(self, marks: dict[TopicPartition, int]) -> None:
         """See LogDirectory."""
-        lines = [f"{p.topic} {p.partition} {offset}" for p, offset in marks.items()]
-        path = self.folder / REPLICATION_OFFSETS
+        if self._write_offsets(REPLICATION_OFFSETS, marks):
+            super().checkpoint(marks)
+
+    def checkpoint_log_starts(self, offsets: dict[TopicPartition, int]) -> None:
+        """See LogDirectory."""
+        if self._write_offsets(LOG_START_OFFSETS, offsets):
+            super().checkpoint_log_starts(offsets)
+
+    def _read_offsets(self, name: str) -> dict[TopicPartition, int]:
+        lines = _read_lines(self.files, self.folder / name, _OFFSET)
+        return {TopicPartition(topic, int(number)): int(offset) for topic, number, offset in lines}
+
+    def _write_offsets(self, name: str, offsets: dict[TopicPartition, int]) -> bool:
+        """Whether the file is there; else nobody waits for it: there is a next one."""
+        lines = [f"{p.topic} {p.partition} {offset}" for p, offset in offsets.items()]
+        path = self.folder / name
         try:
             self.write_lines(path, lines)
         except OSError as error:
-            self.failure(path, error)  # nobody waits for it: there is a next one
-        else:
-            super().checkpoint(marks)
+            self.failure(path, error)
+            return False
+        return True
 
     def write_lines(self, path: Path, lines: list[str]) -> None:
         """Write a checkpoint file through a temporary file and a rename. Raises OSError
@@ -288,6 +308,12 @@ class StoredEpochs(EpochCache):
             except KafkaError:
                 self.entries = before  # it is not in the file: the next one tries again
                 raise
+
+    def truncate_from_start(self, start_offset: int) -> None:
+        before = self.entries
+        super().truncate_from_start(start_offset)
+        if self.entries != before:
+            self.write()
 
     def truncate_from_end(self, end_offset: int) -> None:
         before = len(self.entries)
@@ -318,8 +344,6 @@ class StoredLog(OffsetLog):
         "_files",
         "_folder",
         "_gaps",
-        "_segment_bytes",
-        "_segments",
         "_unflushed",
     )
 
@@ -331,13 +355,11 @@ class StoredLog(OffsetLog):
         log: Callable[[str], None],
     ) -> None:
         super().__init__()
-        self._directory, self._folder, self._segment_bytes = directory, folder, segment_bytes
+        self._directory, self._folder, self.segment_bytes = directory, folder, segment_bytes
         files = self._files = directory.files
         files.make_directory(folder)
-        self._segments: list[int] = []
-        """Their base offsets."""
         self._ends: list[tuple[int, int]] = []
-        """Of each batch: the place of its segment in `_segments`, and the offset in the file behind
+        """Of each batch: the place of its segment in `segments`, and the offset in the file behind
         it."""
         self._unflushed: int | None = None
         """The first segment that was made since the last flush, by its base offset."""
@@ -369,12 +391,12 @@ class StoredLog(OffsetLog):
             data, following = contents[place], b"".join(contents[place + 1 : place + 2])
             base, at = int(path.stem), 0
             if not problem and base in (end := self.log_end_offset, self._gaps.get(end)):
-                self._segments.append(base)
+                self.segments.append(Segment(base))
                 intact = recover(data, base, self.epochs.latest_epoch, self._gaps, following)
                 for batch in intact.batches:
                     self._take(batch)
                     at += batch.size
-                    self._ends.append((len(self._segments) - 1, at))
+                    self._ends.append((len(self.segments) - 1, at))
                 problem = intact.problem
             elif not problem and data:
                 problem = f"it begins at offset {base}, and the log ends at {self.log_end_offset}"
@@ -385,7 +407,7 @@ class StoredLog(OffsetLog):
                 behind = max(behind, offset_behind(data, at, self.log_end_offset))
                 cut += len(data) - at
                 torn.append(_keep(files, path, data[at:]))
-            if at or base in self._segments:
+            if at or base in self._bases_of_segments:
                 if at < len(data):
                     files.truncate(path, at)
             else:
@@ -424,9 +446,10 @@ class StoredLog(OffsetLog):
         leader_epoch: int,
         data: bytes = b"",
         producer: BatchProducer | None = None,
+        timestamp_ms: int = -1,
     ) -> Batch:
         """See OffsetLog. The batch's size is its size in the file."""
-        batch = super().append_as_leader(count, size, leader_epoch, data, producer)
+        batch = super().append_as_leader(count, size, leader_epoch, data, producer, timestamp_ms)
         if data:
             return batch
         stored = sum(
@@ -442,19 +465,18 @@ class StoredLog(OffsetLog):
         # Before the records, as in Log.scala@2.6.3 append: after they are in the file nothing can
         # fail.
         self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        last = len(self._segments) - 1
+        last = len(self.segments) - 1
         at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
         try:
-            if last < 0 or (at and at + len(data) > self._segment_bytes):
+            if self.must_roll(len(data), batch.largest_ms):
                 file = self._open(self._path(batch.base_offset))
                 self.close()
                 self._file = file
-                self._segments.append(batch.base_offset)
                 if self._unflushed is None:
                     self._unflushed = batch.base_offset
                 last, at = last + 1, 0
             elif self._file is None:
-                self._file = self._open(self._path(self._segments[-1]))
+                self._file = self._open(self._path(self.segments[-1].base_offset))
             try:
                 _write_whole(self._file, data)
             except OSError:
@@ -470,16 +492,17 @@ class StoredLog(OffsetLog):
         """See OffsetLog. KafkaError: the directory has failed (Log.scala@2.6.3 flush)."""
         if self.recovery_point >= self.log_end_offset:
             return
-        first = bisect_right(self._segments, self.recovery_point) - 1
+        segments = self._bases_of_segments
+        first = bisect_right(segments, self.recovery_point) - 1
         try:
-            for base in self._segments[max(first, 0) : -1]:
+            for base in segments[max(first, 0) : -1]:
                 file = self._open(self._path(base))
                 try:
                     file.fsync()
                 finally:
                     file.close()
             if self._file is None:
-                self._file = self._open(self._path(self._segments[-1]))
+                self._file = self._open(self._path(segments[-1]))
             self._file.fsync()
             if self._directory.flushes_directories and self._unflushed is not None:
                 self._files.fsync_directory(self._folder)
@@ -487,6 +510,10 @@ class StoredLog(OffsetLog):
             raise self._failed(error) from None
         self._unflushed = None
         super().flush()
+
+    @property
+    def _bases_of_segments(self) -> list[int]:
+        return [segment.base_offset for segment in self.segments]
 
     def _open(self, path: Path) -> OpenFile:
         return self._files.open(path, "append")
@@ -498,6 +525,9 @@ class StoredLog(OffsetLog):
         return self._directory.failure(self._folder, error)
 
     def truncate_to(self, offset: int) -> bool:
+        if offset < self.log_start_offset:
+            return super().truncate_to(offset)  # and begins again there, see below
+        before = self._bases_of_segments
         if not super().truncate_to(offset):
             return False
         if self.batches and self.batches[-1].next_offset > offset:
@@ -516,26 +546,44 @@ class StoredLog(OffsetLog):
                 self._directory.write_lines(self._folder / GAPS, lines)
                 # Not one of Kafka's files, so Kafka's rule of what is not flushed does not apply.
                 self._files.fsync_directory(self._folder)
-            for base in reversed(self._segments[segment + 1 :]):  # a kill in between leaves no hole
+            for base in reversed(before[segment + 1 :]):  # a kill in between leaves no hole
                 self._files.unlink(self._path(base))
-            del self._segments[segment + 1 :]
-            if self._segments:
-                self._files.truncate(self._path(self._segments[segment]), end)
+            # A batch that reached beyond `offset` went as a whole, and may have been the only one.
+            del self.segments[segment + 1 :]
+            if before:
+                self._files.truncate(self._path(before[segment]), end)
         except OSError as error:
             raise self._failed(error) from None
         return True
 
     def truncate_fully_and_start_at(self, offset: int) -> None:
+        before = self._bases_of_segments
         super().truncate_fully_and_start_at(offset)
         self.epochs = StoredEpochs(self._directory, self._folder / LEADER_EPOCHS)
         self.close()
         try:
-            for base in self._segments:
+            for base in before:
                 self._files.unlink(self._path(base))
             self._ends.clear()
-            self._segments = [offset]
             self._unflushed = offset
             self._open(self._path(offset)).close()
+        except OSError as error:
+            raise self._failed(error) from None
+
+    def delete_segments(self, number: int) -> None:
+        """See OffsetLog; KafkaError: the directory has failed."""
+        before, batches = self._bases_of_segments, len(self.batches)
+        super().delete_segments(number)
+        gone = batches - len(self.batches)
+        self._ends = [(segment - number, at) for segment, at in self._ends[gone:]]
+        try:
+            if number == len(before):
+                self.close()
+                # The log must not lose its end where everything in it goes.
+                self._open(self._path(self.log_end_offset)).close()
+                self._unflushed = self.log_end_offset
+            for base in before[:number]:  # the oldest first: a kill in between leaves no hole
+                self._files.unlink(self._path(base))
         except OSError as error:
             raise self._failed(error) from None
 

@@ -1,4 +1,4 @@
-"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch.
+"""Produce, Fetch, ListOffsets, DeleteRecords and OffsetForLeaderEpoch.
 
 Owns what of a produce request cannot be given to the log (no batch, a wrong checksum), which is
 answered here, partition by partition. Older record formats are not spoken. Sources:
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import DivergingEpoch
@@ -233,6 +234,42 @@ class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
         result = entity.topics[0].partitions[0]
         error = error_of(result.error_code)
         return m.ListOffsetsResponse(error, result.offset, timestamp_ms=result.timestamp)
+
+
+class DeletionTarget(NamedTuple):
+    """A partition of DeleteRecords: what is before `offset` goes."""
+
+    partition: TopicPartition
+    offset: int
+
+
+class DeleteRecords(Api[m.DeleteRecordsRequest, m.DeleteRecordsResponse]):
+    """To the leader of its partitions."""
+
+    name, key, sends = "DeleteRecords", 21, m.DeleteRecordsRequest
+    newest = {"0.11": 0, "2.0": 1, "2.7": 2}
+
+    request = FieldTable(
+        m.DeleteRecordsRequest,
+        "timeout_ms=timeout",
+        parts={
+            "offsets": PartitionTable(
+                DeletionTarget, "topics.name", "partitions.partition_index", "offset"
+            )
+        },
+    )
+    response = FieldTable(
+        m.DeleteRecordsResponse,
+        "",
+        parts={
+            "partitions": PartitionTable(
+                m.DeletedRecords,
+                "topics.name",
+                "partitions.partition_index",
+                "error=error_code low_watermark",
+            )
+        },
+    )
 
 
 _EPOCH_QUERIES = PartitionTable(

@@ -87,7 +87,8 @@ def write_batches(batches: Iterable[Batch]) -> bytes:
 
 def written(batch: Batch) -> bytes:
     """One batch as in the log. Without contents it has that many zero bytes."""
-    data = batch.data or filled(batch.next_offset - batch.base_offset, batch.size, 0)
+    count, now_ms = batch.next_offset - batch.base_offset, max(batch.timestamp_ms, 0)
+    data = batch.data or filled(count, batch.size, now_ms)
     start = struct.pack(">qi", batch.base_offset, len(data) - BEFORE_LENGTH)
     return start + struct.pack(">i", batch.leader_epoch) + data[16:]
 

@@ -65,6 +65,15 @@ EXCHANGES: list[tuple[m.Request, m.Response]] = [
         m.ListOffsetsResponse(NONE, 12, timestamp_ms=1235),
     ),
     (
+        m.DeleteRecordsRequest(((ORDERS, 4), (PAYMENTS, -1)), 1000),
+        m.DeleteRecordsResponse(
+            (
+                m.DeletedRecords(ORDERS, NONE, 4),
+                m.DeletedRecords(PAYMENTS, Errors.OFFSET_OUT_OF_RANGE, -1),
+            )
+        ),
+    ),
+    (
         m.OffsetsForLeaderEpochRequest(2, (m.EpochQuery(ORDERS, 7, 6),)),
         m.OffsetsForLeaderEpochResponse((m.EpochEndOffset(ORDERS, NONE, 6, 40),)),
     ),

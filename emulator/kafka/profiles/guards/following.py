@@ -76,6 +76,17 @@ OUT_OF_RANGE_NOT_FATAL = Guard(
     citation="spec §5.5; ReplicaFetcherThread.scala@1.0.2 handleOffsetOutOfRange",
 )
 
+LOG_START_FOLLOWED = Guard(
+    name="log-start-followed",
+    kafka="KIP-107",
+    since="0.11",
+    does="A log may start within a segment, and a follower's starts no earlier than its leader's:"
+    " records can be deleted on request. Without it: each replica deletes whole segments, by its"
+    " own retention.",
+    citation="spec §3.10; Partition.scala@0.11.0.2 deleteRecordsOnLeader,"
+    " ReplicaFetcherThread.scala@0.11.0.2 processPartitionData",
+)
+
 FAILED_PARTITIONS_LEAVE = Guard(
     name="failed-partitions-leave",
     kafka="KIP-461",

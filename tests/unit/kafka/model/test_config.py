@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from emulator.kafka.model.config import DERIVED, BadSetting, KafkaConfig, property_names
 from emulator.kafka.profiles.base import profiles
 
 DEFAULTS = profiles()["2.6"].values
+
+
+FIELDS = {field.name: field for field in msgspec.structs.fields(KafkaConfig)}
 
 
 def config(**settings: str) -> KafkaConfig:
@@ -19,7 +23,8 @@ def test_settings_have_kafkas_names_and_defaults() -> None:
     assert (plain.replica_lag_time_max_ms, plain.num_io_threads) == (30_000, 8)
     assert property_names()["replica.lag.time.max.ms"] == "replica_lag_time_max_ms"
     of_any = {key for profile in profiles().values() for key in profile.values}
-    assert of_any | DERIVED == set(property_names())
+    in_all = {name.replace("_", ".") for name, field in FIELDS.items() if not field.required}
+    assert of_any | DERIVED | in_all == set(property_names())
 
 
 def test_what_is_set_wins_over_the_default_and_white_space_does_not_matter() -> None:
