@@ -82,8 +82,6 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_retention_check_interval_ms: int = 300_000
     log_cleanup_policy: str = "delete"
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
-    offsets_retention_minutes: int = 7 * 24 * 60
-    offsets_retention_check_interval_ms: int = 600_000
     replica_lag_max_messages: int = 4000
     controller_message_queue_size: int = 2**31 - 1
 
