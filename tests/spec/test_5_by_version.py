@@ -187,6 +187,7 @@ def test_5_4_a_disk_that_fails_at_a_diverging_epoch_fails_the_partition() -> Non
         (3, 1, "3..10, hw 10"),
         (11, 4, "4 ends at 10"),
         (7, 3, "3 ends at 6"),
+        (3, 2, "1 ends at 3"),
         (4, 2, "1 ends at 3"),
         (0, 0, "0..10, hw 10"),
         (1, 0, "0 ends at 0"),
