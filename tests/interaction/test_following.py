@@ -432,6 +432,7 @@ def test_out_of_range_before_the_leaders_beginning_starts_there_anew() -> None:
             >> answers(2, ListOffsetsResponse(Errors.NONE, 50))
             << "to 2: ListOffsetsRequest"
             >> answers(2, ListOffsetsResponse(Errors.NONE, 20))
+            << "orders-0 starts at 20: full truncation"
             << "to 2: Fetch orders-0@20"
         )
         assert log_of(play) == (20, 20)
