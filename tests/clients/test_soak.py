@@ -65,3 +65,14 @@ def test_a_planted_bug_is_seen(
     kinds = {finding["kind"] for finding in result["history"]["findings"]}
     broken = {one["invariant"] for one in result["violations"] if not one["hazard"]}
     assert contradictions & (kinds | broken)
+
+
+@pytest.mark.parametrize(("bug", "is_lost"), [(None, False), (plants.nothing_synced, True)])
+def test_records_that_nobody_synced_are_lost_where_machines_crash(
+    bug: Callable[[], None] | None, is_lost: bool, tmp_path: Path
+) -> None:
+    """By the history alone."""
+    environment = None if bug is None else plants.planted(bug, tmp_path / "site")
+    words = ["--minutes", "3.5", "--seed", "7", "--java", "none", "--machines-crash"]
+    _, result = soak(tmp_path, *words, "--fault", "kill", environment=environment)
+    assert ("lost" in {one["kind"] for one in result["history"]["findings"]}) == is_lost
