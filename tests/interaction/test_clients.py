@@ -530,7 +530,7 @@ def test_a_consumer_reads_on_from_where_it_is() -> None:
 
 
 def test_a_consumer_that_is_answered_with_errors_looks_again_and_keeps_its_distance() -> None:
-    with OneBroker(*[Errors.OFFSET_OUT_OF_RANGE] * 1000) as cluster:
+    with OneBroker(*[Errors.NOT_LEADER_OR_FOLLOWER] * 1000) as cluster:
         consumer(cluster)
         cluster.run_ms(1000)
         assert 5 <= len(cluster.take()) <= 11, "one per back-off"
