@@ -19,7 +19,8 @@ from emulator.cli.parts.options import (
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES, report
-from emulator.forensics.record import profile_of, record
+from emulator.forensics.record import record
+from emulator.kafka.profiles.base import profile_of
 from emulator.runs.session import Request
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError

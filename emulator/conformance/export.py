@@ -13,6 +13,8 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from emulator.conformance.recording import Fact, ProduceResult, Recording
+from emulator.kafka.profiles.base import profile_of, profiles
+from emulator.kafka.profiles.guards.following import TRUNCATION_BY_EPOCH
 from emulator.trace import events
 from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
@@ -84,6 +86,11 @@ def export(
     ]
     driverless = {f"producer-{n}" for n, event in enumerate(begun, 1) if event.do == "send"}
 
+    # A judge compares what the version's logs say. Up to 0.10 a follower's truncation is logged
+    # before anyone looks whether the log is that long (Log.scala@0.10.2.2 truncateTo).
+    profile = profiles()[profile_of(settings["kafka"])]
+    unlogged = () if TRUNCATION_BY_EPOCH in profile.guards else ("log_truncated",)
+
     facts: list[Fact] = []
     results: list[ProduceResult] = []
     for event in trace:
@@ -101,7 +108,10 @@ def export(
             # expansion.
             converted = converted if event.change == "shrink" else ()
         t = (event.t - up_us) // 1000
-        facts.extend({"t": t, **fact} for fact in converted)
+        facts.extend({"t": t, **fact} for fact in converted if fact["kind"] not in unlogged)
+    if profile.request_versions.get("LeaderAndIsr", 0) == 0:
+        for fact in facts:
+            fact.pop("is_new", None)  # its version 0 does not say it
     facts = sorted([*facts, *exits], key=lambda fact: fact["t"])
     return Recording(settings, facts, sorted(results, key=lambda result: result.t), name)
 

@@ -23,8 +23,8 @@ from emulator.forensics.diagnoses.base import Coverage, diagnoses, name_of
 from emulator.forensics.findings import Findings, find
 from emulator.forensics.log_files import CONTROLLER, KINDS, SERVER, STATE_CHANGE, ReadOptions
 from emulator.forensics.reading import Reading, kind_of, read_folders
-from emulator.forensics.record import profile_of
 from emulator.forensics.requested_states import requested_states
+from emulator.kafka.profiles.base import profile_of
 from emulator.runs.play import Outcome
 from emulator.runs.run_directory import pretty
 from emulator.runs.session import Played, Request, WrittenRun

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from emulator.forensics.reading import read_folders
-from emulator.forensics.record import profile_of
+from emulator.kafka.profiles.base import profile_of
 from emulator.scenario.errors import UserError
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent

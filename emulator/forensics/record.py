@@ -24,7 +24,7 @@ from emulator.forensics.assemble import (
     assemble,
 )
 from emulator.forensics.reading import read_folders
-from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.base import profile_of
 from emulator.runs.play import Outcome
 from emulator.runs.session import Played, Request, WrittenRun
 from emulator.scenario.schema import Scenario
@@ -32,21 +32,13 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
 from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
-from emulator.worlds.real_kafka.release import Release, numbers_of
+from emulator.worlds.real_kafka.release import Release
 from emulator.worlds.real_kafka.world import RealKafkaWorld
 from emulator.worlds.zk_observer import TracingObserver
 from zk.ops import Multi
 from zk.real.txnlog import read_log
 
 OnProgress = Callable[[int, RealKafkaWorld], object]
-
-
-def profile_of(version: str) -> str:
-    """The profile of the version, or of the nearest earlier one that has a profile."""
-    numbers = numbers_of(version)
-    known = sorted(profiles(), key=numbers_of)
-    before = [name for name in known if numbers_of(name) <= numbers[: len(numbers_of(name))]]
-    return before[-1] if before else known[0]
 
 
 def record(request: Request, release: Release, on_progress: OnProgress) -> Played:

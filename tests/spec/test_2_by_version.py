@@ -113,6 +113,20 @@ def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None
         assert not play.controller.is_active
 
 
+@pytest.mark.parametrize("profile", ["0.9.0", "0.10.2", "1.0"])
+def test_2_8_from_0_9_to_1_0_whose_an_ephemeral_is_is_read_past_the_listeners(profile: str) -> None:
+    """ZKCheckedEphemeral asks ZooKeeper itself; what is asked through ZkClient is watched."""
+    with Controlling(active=False, profile=profile) as play:
+        play.controller.startup()
+        play.settle()
+        play << "exists /controller W" >> reply(Code.NO_NODE)
+        play << "getData /controller W" >> reply(Code.NO_NODE)
+        play << CREATE_CONTROLLER >> reply(Code.NODE_EXISTS)
+        play << "getData /controller" >> data("{}", owner=0x777)
+        play << "getData /controller W" >> controller_is(3)
+        assert not play.controller.is_active
+
+
 @pytest.mark.parametrize(
     ("how", "resigns"),
     [

@@ -226,3 +226,17 @@ def test_up_to_2_8_a_flushed_segment_may_be_missing_after_a_crash_of_the_machine
 ) -> None:
     """Its directory was not flushed (KAFKA-3968)."""
     assert {survives(profile, seed) for seed in range(40)} == outcomes
+
+
+@pytest.mark.parametrize(
+    ("profile", "replicas"), [("0.9.0", (3, 1, 2)), ("0.10.2", (1, 2, 3)), ("1.0", (3, 1, 2))]
+)
+def test_4_3_in_0_10_a_broker_reads_replicas_into_a_set(
+    profile: str, replicas: tuple[int, ...]
+) -> None:
+    """As recorded with 0.9.0.1, 0.10.2.2 and 1.0.2."""
+    with Emulated(1, 2, 3, profile=profile) as cluster:
+        cluster.topic("orders", (3, 1, 2)).run_ms(2000)
+        received = {e.state.replicas for e in cluster.seen(events.LeaderAndIsr)}
+        shown = {s.replicas for e in cluster.seen(events.MetadataCacheUpdated) for s in e.states}
+        assert received == shown == {replicas}

@@ -360,6 +360,19 @@ def test_6_2_from_2_0_to_2_3_a_new_controller_without_moves_deletes_their_comman
 
 
 @pytest.mark.parametrize(
+    ("guards", "touched"),
+    [({}, ["create"]), ({"deletion-markers-cleared": True}, ["create", "delete"])],
+)
+def test_6_14_in_0_9_where_deletion_is_disabled_a_marker_stays(
+    guards: dict[str, bool], touched: list[str]
+) -> None:
+    """KAFKA-3175; delete.topic.enable is false by default up to 0.10."""
+    with Emulated(1, 2, 3, profile="0.9.0", guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).do(DeleteTopic("orders")).run_ms(2000)
+        assert znodes(cluster, "/admin/delete_topics/orders") == touched
+
+
+@pytest.mark.parametrize(
     ("profile", "guards", "error"),
     [
         ("0.10.2", {}, "NONE"),

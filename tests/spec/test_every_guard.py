@@ -25,6 +25,8 @@ HELD_BY = {
     "test_6_13_from_1_1_to_2_3_a_completed_move_is_taken_out_of_a_command_that_nobody_reads",
     "command-written-if-changed": "test_6_commands:"
     "test_6_2_from_2_0_to_2_3_a_new_controller_without_moves_deletes_their_command",
+    "deletion-markers-cleared": "test_6_commands:"
+    "test_6_14_in_0_9_where_deletion_is_disabled_a_marker_stays",
     "dead-replicas-are-ineligible": "test_6_commands:"
     "test_6_14_up_to_2_2_a_dead_replica_of_a_deleted_topic_stays_offline",
     "only-a-moving-topic-refuses-partitions": "test_6_commands:"

@@ -19,8 +19,9 @@ class ClientVersion(NamedTuple):
     `checked_registration`: a broker registers with a multi, which returns the czxid (2.2).
     `recreates_registration`: a broker deletes and recreates its own stale registration (2.2).
     `looks_before_creating`: `exists` before a path is created and before the epoch is read (up to
-    1.0). `creates_parents_first`: of an ephemeral (0.9 to 1.0). `creates_leaf_first`: a new
-    partition's state is created first, and its parents if that fails (up to 1.0).
+    1.0). `checks_ephemerals_itself`: ZKCheckedEphemeral creates the parents first, and reads the
+    owner past ZkClient, without a watch (0.9 to 1.0). `creates_leaf_first`: a new partition's state
+    is created first, and its parents if that fails (up to 1.0).
     `recognises_own_writes`: after a rejected ISR write the leader reads the state and checks
     whether it is its own write (0.8.2). `topic_version`: version of a topic's JSON (1 up to 2.3).
     `compares_ephemerals`: a broker recognises its own ephemeral by the data, not by the session
@@ -32,7 +33,7 @@ class ClientVersion(NamedTuple):
     checked_registration: bool = True
     recreates_registration: bool = True
     looks_before_creating: bool = False
-    creates_parents_first: bool = False
+    checks_ephemerals_itself: bool = False
     creates_leaf_first: bool = False
     recognises_own_writes: bool = True
     topic_version: int = 2

@@ -14,9 +14,9 @@ from zk import paths
 from zk.client import codec, codec_admin
 from zk.client.client_version import ClientVersion
 from zk.client.codec_admin import BrokerInfo
-from zk.client.zk_requests import ZkRequests, expect_ok
+from zk.client.zk_requests import ZkRequests, expect_ok, reply_if_present
 from zk.errors import Code, ZooKeeperError
-from zk.ops import Create, CreateMode, SetData
+from zk.ops import Create, CreateMode, GetData, SetData
 
 FIRST_EPOCH, FIRST_VERSION = 1, 1
 """The values that a controller remembers after it has created the epoch's znode; the actual version
@@ -29,7 +29,7 @@ async def create_controller(
     """The first step: create `/controller`; False if another broker has it."""
     data = codec.encode_controller(codec.ControllerZNode(broker, wall_ms))
     if not client_version.compares_ephemerals:
-        return await _create_ephemeral(zk, paths.CONTROLLER, data)
+        return await _create_ephemeral(zk, paths.CONTROLLER, data, client_version)
 
     def is_mine(stored: bytes | None) -> bool:
         return codec.decode_controller(stored).broker_id == broker
@@ -64,7 +64,7 @@ async def register_broker(
     """A plain create. NODEEXISTS of another session ends the start-up; in 0.8 that of another host
     or port."""
     path = paths.broker_id(broker)
-    if client_version.creates_parents_first:
+    if client_version.checks_ephemerals_itself:
         for parent in (paths.parent(paths.BROKER_IDS), paths.BROKER_IDS):
             await zk.one(Create(parent, None))
     data = codec_admin.encode_broker(info)
@@ -75,12 +75,14 @@ async def register_broker(
     if client_version.compares_ephemerals:
         created = await _create_unlike_mine(zk, path, data, is_mine)
     else:
-        created = await _create_ephemeral(zk, path, data)
+        created = await _create_ephemeral(zk, path, data, client_version)
     if not created:
         raise ZooKeeperError(Code.NODE_EXISTS, path)
 
 
-async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
+async def _create_ephemeral(
+    zk: ZkRequests, path: str, data: bytes, client_version: ClientVersion
+) -> bool:
     """True if the znode belongs to this session, even from an attempt whose response was lost."""
     while True:
         reply = await zk.one(Create(path, data, CreateMode.EPHEMERAL))
@@ -88,8 +90,14 @@ async def _create_ephemeral(zk: ZkRequests, path: str, data: bytes) -> bool:
             return True
         if reply.code is not Code.NODE_EXISTS:
             raise ZooKeeperError(reply.code, path)
-        existing = await zk.read_if_present(path)
-        if existing is not None and existing.stat is not None:
+        if client_version.checks_ephemerals_itself:
+            # ZkClient is not asked, so a listener of the path gets no watch by this read; what is
+            # lost with the connection begins with the create again.
+            (existing,) = await zk.client.handle_requests([GetData(path)])
+        else:
+            existing = await zk.one(GetData(path))
+            reply_if_present(existing, path)
+        if existing.stat is not None:
             return existing.stat.ephemeral_owner == zk.client.session_id
 
 

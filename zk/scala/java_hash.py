@@ -2,12 +2,15 @@
 
 The real server keeps children and ephemerals in HashSets. The order of a getChildren response, and
 the order in which a closed session's ephemerals are removed, follow from that (`DataNode.java`,
-`DataTree.java` 3.5.9).
+`DataTree.java` 3.5.9). Brokers of 0.10 keep the replicas of a control request in one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def java_hash(text: str) -> int:
@@ -36,11 +39,19 @@ def signed(h: int) -> int:
 def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
     """The order in which a HashSet of `capacity` buckets lists `names`, given in insertion
     order."""
-    listed = list(names)
-    while len(listed) > capacity * 3 // 4:
+    return _in_buckets(list(names), capacity, java_hash)
+
+
+def id_set_order(ids: Sequence[int]) -> list[int]:
+    """The order in which a HashSet of Integers, created for that many, lists them."""
+    return _in_buckets(ids, 1 << max(len(ids) - 1, 0).bit_length(), lambda number: number)
+
+
+def _in_buckets(items: Sequence[T], capacity: int, hash_of: Callable[[T], int]) -> list[T]:
+    while len(items) > capacity * 3 // 4:
         capacity *= 2
     mask = capacity - 1
-    return sorted(listed, key=lambda name: spread(java_hash(name)) & mask)
+    return sorted(items, key=lambda item: spread(hash_of(item)) & mask)
 
 
 def hash_set_clone_order(names: Iterable[str]) -> list[str]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.context import BrokerContext
@@ -28,6 +29,9 @@ from emulator.kafka.protocol.transport import ServerConnection
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.errors import MalformedZNode, ZooKeeperError
+from zk.scala.java_hash import id_set_order
+
+StatesRequest = TypeVar("StatesRequest", m.LeaderAndIsrRequest, m.UpdateMetadataRequest)
 
 NO_TRANSACTIONS = "transactions are not emulated: leave transactional.id out"
 
@@ -141,9 +145,10 @@ class KafkaApis:
                     self._context.refused(request, Errors.STALE_BROKER_EPOCH)
                     connection.respond(error_response(request, Errors.STALE_BROKER_EPOCH))
                 case m.LeaderAndIsrRequest():
-                    connection.respond(await self._replicas.become_leader_or_follower(request))
+                    states = self._as_received(request)
+                    connection.respond(await self._replicas.become_leader_or_follower(states))
                 case m.UpdateMetadataRequest():
-                    connection.respond(await self._update_metadata(request))
+                    connection.respond(await self._update_metadata(self._as_received(request)))
                 case m.StopReplicaRequest():
                     connection.respond(await self._replicas.stop_replicas(request))
                 case m.ControlledShutdownRequest():
@@ -335,6 +340,16 @@ class KafkaApis:
         return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
 
     # -- control -----------------------------------------------------------------------------------
+
+    def _as_received(self, request: StatesRequest) -> StatesRequest:
+        """The request as this version reads it: in 0.10 replicas lose their order
+        (requests/LeaderAndIsrRequest.java@0.10.2.2, UpdateMetadataRequest.java)."""
+        if not self._context.profile.replica_sets:
+            return request
+        states = (
+            replace(state, replicas=tuple(id_set_order(state.replicas))) for state in request.states
+        )
+        return replace(request, states=tuple(states))
 
     async def _update_metadata(self, request: m.UpdateMetadataRequest) -> m.UpdateMetadataResponse:
         try:

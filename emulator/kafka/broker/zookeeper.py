@@ -57,7 +57,7 @@ def client_version_of(profile: Profile) -> ClientVersion:
         scala=LIBRARIES[profile.scala],
         names_partitions_in_scala_maps=blocking,
         compares_ephemerals=OWN_EPHEMERAL_CHECKED not in guards,
-        creates_parents_first=blocking and OWN_EPHEMERAL_CHECKED in guards,
+        checks_ephemerals_itself=blocking and OWN_EPHEMERAL_CHECKED in guards,
     )
     own_paths = profile.top_level_paths
     return client_version._replace(top_level_paths=own_paths) if own_paths else client_version

@@ -131,6 +131,7 @@ class KafkaController:
             )
             if host.profile.has_znode(path)
             and (path != paths.ISR_CHANGE_NOTIFICATION or self._has_isr_notifications)
+            and (path != paths.DELETE_TOPICS or self._deletions.watches_markers)
         ]
         self._command_handlers = (self._elections.handler, self._reassignments.handler)
 

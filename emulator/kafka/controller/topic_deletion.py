@@ -15,6 +15,7 @@ from emulator.kafka.controller.context import (
 )
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
 from emulator.kafka.protocol.messages import StopReplicaResponse
 from zk import paths
 
@@ -33,11 +34,16 @@ class TopicDeletionManager:
     def _enabled(self) -> bool:
         return self._parts.host.config.delete_topic_enable
 
+    @property
+    def watches_markers(self) -> bool:
+        """Whether the controller hears of new markers."""
+        return self._enabled or DELETION_MARKERS_CLEARED in self._parts.host.guards
+
     async def init(self, topics: Sequence[str], ineligible: Iterable[str]) -> None:
         """At fail-over: take over the queued topics; if deletion is disabled, delete the
         markers."""
         if not self._enabled:
-            for topic in topics:
+            for topic in topics if self.watches_markers else ():
                 version = self._context.epoch_zk_version
                 await self._zk_client.delete_topic_deletion(topic, version)
             return

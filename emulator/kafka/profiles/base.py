@@ -16,7 +16,7 @@ from typing import Literal
 
 import msgspec
 
-from emulator.kafka.profiles.guards.base import Guard, guards
+from emulator.kafka.profiles.guards.base import Guard, guards, number
 from emulator.registry import modules_of
 
 Propagation = Literal["zk", "rpc"]
@@ -76,7 +76,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     write. `send_backoff_ms`: a controller's send thread waits this long before a retry.
     `record_batches`: records sent together are stored as one batch (format 2, KIP-98, 0.11).
     `leaders_in_request`: a follower takes its leader's address from LeaderAndIsr instead of the
-    metadata cache (up to 0.8.2). `group_record_versions`: versions of the values in
+    metadata cache (up to 0.8.2). `replica_sets`: a broker reads the replicas of a control request
+    into a set (0.10). `group_record_versions`: versions of the values in
     `__consumer_offsets`, of an offset and of a group. `scala`: the library that orders sets and
     maps in the recorded builds. `sent_before_rpc`: request versions of a broker that still writes
     ISRs itself although its code supports AlterIsr (inter.broker.protocol.version 2.6).
@@ -99,6 +100,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     send_backoff_ms: int = 100
     record_batches: bool = True
     leaders_in_request: bool = False
+    replica_sets: bool = False
     serves_from: ServesFrom = "end"
     stop_replicas: StopReplicas = "each-alone"
     reads_at_start: tuple[StartRead, ...] = ()
@@ -180,3 +182,10 @@ def profiles() -> dict[str, Profile]:
     modules = modules_of("emulator.kafka.profiles")
     versions = [vars(module)["PROFILE"] for module in modules if "PROFILE" in vars(module)]
     return {p.name: p for p in sorted(versions, key=lambda p: [int(x) for x in p.name.split(".")])}
+
+
+def profile_of(release: str) -> str:
+    """The profile of a release, or of the line before it that has one."""
+    oldest, *known = profiles()
+    before = [name for name in known if number(name) <= number(release)[: len(number(name))]]
+    return before[-1] if before else oldest

@@ -13,6 +13,7 @@ PROFILE = after(
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
     isr_members="replicas",
+    replica_sets=True,
     send_backoff_ms=100,
     defaults={
         "replica.fetch.response.max.bytes": "10485760",

@@ -14,6 +14,7 @@ PROFILE = after(
     serves_from="end",
     controller_threads="event-queue",
     record_batches=True,
+    replica_sets=False,
     reads_at_start=("cluster-id", "all-configs", "transactions"),
     defaults={
         "unclean.leader.election.enable": "false",

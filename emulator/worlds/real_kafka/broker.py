@@ -64,7 +64,7 @@ class RealBroker:
         folder: Path,
         release: Release,
     ) -> None:
-        self.id, self.folder, self._release = broker, folder, release
+        self.id, self.folder, self.release = broker, folder, release
         self._reservations = [reserve(0)]
         self.port: int = self._reservations[0].getsockname()[1]
         self._child: Child | None = None
@@ -87,7 +87,7 @@ class RealBroker:
             "broker.id": str(self.id),
             "log.dirs": ",".join(str(self.folder.resolve() / "data" / one) for one in directories),
         }
-        if self._release.numbers < (0, 9):
+        if self.release.numbers < (0, 9):
             own |= {"port": str(self.port), "host.name": HOST, "advertised.host.name": HOST}
         elif open_listener is None:
             own["listeners"] = f"PLAINTEXT://{HOST}:{self.port}"
@@ -140,7 +140,7 @@ class RealBroker:
             "-Dlog4j.configuration=file:log4j.properties",
             "-Dkafka.logs.dir=logs",
             "-cp",
-            self._release.class_path,
+            self.release.class_path,
             "kafka.Kafka",
             "server.properties",
         ]

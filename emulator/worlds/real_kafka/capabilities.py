@@ -4,7 +4,6 @@ tools."""
 from __future__ import annotations
 
 from emulator.scenario.actions.base import ZOOKEEPER, Action
-from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.scenario.capabilities import (
     Capabilities,
     ClusterCapabilities,
@@ -15,7 +14,7 @@ from emulator.scenario.capabilities import (
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Scenario
-from emulator.worlds.real_kafka.clients import REQUESTS, SPOKEN_FROM
+from emulator.worlds.real_kafka.clients import REQUESTS
 from emulator.worlds.real_kafka.tools import is_by_tool, unsupported_reason
 from emulator.worlds.zookeeper import OwnServer
 
@@ -77,7 +76,7 @@ class ClientsOfKafka(Capabilities):
 
     subject = SUBJECT
 
-    stop_clients = Capabilities.supported
+    produce = consume = stop_clients = Capabilities.supported
 
     def __init__(self, version: Version) -> None:
         self._version = version
@@ -89,12 +88,6 @@ class ClientsOfKafka(Capabilities):
                 raise Unsupported(why)
         elif type(request) not in REQUESTS:
             raise Unsupported("the client that is used has no such request")
-
-    def produce(self, request: Produce | Send | Consume) -> None:
-        if self._version < SPOKEN_FROM:
-            raise Unsupported("the client library speaks to no broker before 0.10")
-
-    consume = produce
 
 
 def capabilities_of_kafka(version: Version) -> ClusterCapabilities:

@@ -24,6 +24,7 @@ from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Produce, Send
 from emulator.trace import values
 from emulator.worlds.clients.blocking_client import send_request
+from emulator.worlds.real_kafka.release import Release
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -38,8 +39,9 @@ PRODUCER = {
     "message.timeout.ms": 60_000,
     "request.timeout.ms": 30_000,
 }
-SPOKEN_FROM = (0, 10)
-"""librdkafka speaks to no broker before this version."""
+API_VERSIONS_FROM = (0, 10)
+"""From here on a broker says which requests it knows (KIP-35); of an older one librdkafka
+has to be given the version."""
 ClientSettings = dict[str, str | int | bool]
 ADMIN_TIMEOUT_S = 60.0
 _QUIET = {"log_level": 0}
@@ -260,6 +262,9 @@ REQUESTS = frozenset(
 """What an administrator can be asked for."""
 
 
-def client_settings(addresses: Sequence[str]) -> ClientSettings:
-    """The brokers' addresses."""
-    return {"bootstrap.servers": ",".join(addresses)}
+def client_settings(addresses: Sequence[str], release: Release) -> ClientSettings:
+    """Where brokers are, and which requests they know where they cannot say it themselves."""
+    settings: ClientSettings = {"bootstrap.servers": ",".join(addresses)}
+    if release.numbers < API_VERSIONS_FROM:
+        settings |= {"api.version.request": False, "broker.version.fallback": release.version}
+    return settings

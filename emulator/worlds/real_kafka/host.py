@@ -38,7 +38,7 @@ class RealHost:
 
     def knows(self, brokers: Collection[int]) -> bool:
         """What it reports to clients."""
-        live = Administrator(client_settings([self.real.address])).live()
+        live = Administrator(client_settings([self.real.address], self.real.release)).live()
         return live == tuple(sorted(brokers))
 
     def when_dead(self, then: Callable[[], object]) -> None:

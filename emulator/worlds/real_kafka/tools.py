@@ -23,9 +23,9 @@ PATIENCE_S = 60.0
 LAST = (2, 8)
 """From 3.0 on the tools have no --zookeeper."""
 _SINCE: dict[type, tuple[int, ...]] = {
-    admin.CreateTopic: (1, 0),
+    admin.CreateTopic: (0, 10, 1),
     admin.AddPartitions: (1, 0),
-    admin.DeleteTopic: (1, 0),
+    admin.DeleteTopic: (0, 10, 1),
     admin.DeleteRecords: (0, 11),
     admin.Reassign: (2, 4),
     admin.PreferredElection: (2, 4),

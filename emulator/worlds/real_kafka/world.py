@@ -22,7 +22,6 @@ from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import capabilities_of_kafka, has_links
 from emulator.worlds.real_kafka.client_side import RealClients
 from emulator.worlds.real_kafka.clients import (
-    SPOKEN_FROM,
     Administrator,
     ClientSettings,
     client_settings,
@@ -175,15 +174,13 @@ class RealKafkaWorld:
             time.sleep(_TICK_S)
 
     def _wait_until_all_are_known(self, administrator: Administrator, host: RealHost) -> None:
-        """As some broker reports to clients; if none can be queried, it is enough to have
-        started."""
-        if self.release.numbers >= SPOKEN_FROM:
-            all_brokers = tuple(sorted(self._hosts))
-            self._wait(lambda: administrator.live() == all_brokers, host)
+        """As some broker reports to clients."""
+        all_brokers = tuple(sorted(self._hosts))
+        self._wait(lambda: administrator.live() == all_brokers, host)
 
     def _reach(self, hosts: Sequence[RealHost]) -> ClientSettings:
         """How clients reach them."""
-        return client_settings([host.real.address for host in hosts])
+        return client_settings([host.real.address for host in hosts], self.release)
 
     # -- TapObserver, on the taps' thread -------------------------------------------------------
 

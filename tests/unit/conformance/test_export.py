@@ -9,7 +9,7 @@ from emulator.conformance.export import export
 from emulator.conformance.recording import Recording
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
-from emulator.trace.values import Parameters, TopicPartition
+from emulator.trace.values import Parameters, PartitionState, TopicPartition
 
 UP_US = 2_000_000
 SETTINGS = {"kafka": "2.6.3"}
@@ -74,3 +74,18 @@ def test_a_producer_stops_after_as_many_rounds_as_were_recorded(
     ]
     _, stop = scenario_of(Recording(SETTINGS, told)).steps
     assert stop.at_us == stopped_ms * 1000
+
+
+@pytest.mark.parametrize(("kafka", "is_logged"), [("0.10.2.2", False), ("1.0.2", True)])
+def test_a_recording_has_only_what_its_version_logs(kafka: str, *, is_logged: bool) -> None:
+    """Up to 0.10 nothing is logged of new replicas, and a truncation whether or not one was."""
+    partition = TopicPartition("orders", 0)
+    state = PartitionState(partition, 1, 1, 0, (1, 2), 0, (1, 2), is_new=True)
+    trace: list[AnyEvent] = [
+        events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
+        events.LeaderAndIsr(1, UP_US, 2, "", -1, 3, 1, state),
+        events.LogTruncated(2, UP_US, 2, "", -1, partition, 7, 5),
+    ]
+    exported = export(trace, {"kafka": kafka})
+    assert any(exported.of("log_truncated")) is is_logged
+    assert ("is_new" in exported.fields("leader_and_isr")) is is_logged

@@ -11,6 +11,7 @@ from emulator.scenario.errors import UserError
 from emulator.scenario.load import load, loads
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import check_supported
+from emulator.worlds.real_kafka.clients import client_settings
 from emulator.worlds.real_kafka.release import Release, check_version, find_release
 
 SCENARIO = """\
@@ -86,7 +87,6 @@ def test_one_version_and_one_set_of_settings_is_recorded() -> None:
 
 BY_VERSION = [
     ((0, 10, 1), "{at: 2s, cut_link: {broker: 2, peer: 1}}", "before 0.10.2 brokers have no"),
-    ((0, 8, 2, 2), "{at: 2s, kill: 2}", "produce at 1 s .* speaks to no broker before 0.10"),
     ((3, 3, 2), "{at: 2s, preferred_election: {through: znode}}", "write no command znodes"),
     ((2, 1, 1), "{at: 2s, reassign: {topic: orders, partition: 0}}", "cannot be cancelled"),
 ]
@@ -102,9 +102,18 @@ def test_what_one_version_can_be_given_another_cannot(
         check_supported(scenario, numbers)
 
 
-@pytest.mark.parametrize("numbers", [(0, 10, 2, 2), (1, 1, 1), (2, 6, 3), (3, 9, 1)])
+@pytest.mark.parametrize("numbers", [(0, 8, 2, 2), (0, 10, 2, 2), (1, 1, 1), (2, 6, 3), (3, 9, 1)])
 def test_a_crash_can_be_recorded_on_every_version(numbers: tuple[int, ...]) -> None:
     check_supported(load(shipped.find("leader-crash")), numbers)
+
+
+def test_a_client_is_told_what_a_broker_before_0_10_knows() -> None:
+    """Such a broker closes the connection of a client that asks it (KIP-35 is newer)."""
+    reach = client_settings(["127.0.0.1:9092"], Release("0.9.0.1", Path()))
+    assert reach["broker.version.fallback"] == "0.9.0.1" and not reach["api.version.request"]
+    assert client_settings(["127.0.0.1:9092"], Release("0.10.2.2", Path())).keys() == {
+        "bootstrap.servers"
+    }
 
 
 # -- where Kafka comes from ------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from zk.client import codec
 from zk.client.codec import TopicPartition
-from zk.scala.java_hash import hash_set_order, java_hash, signed
+from zk.scala.java_hash import hash_set_order, id_set_order, java_hash, signed
 from zk.scala.library import SCALA_2_11, SCALA_2_13, ScalaLibrary, immutable_set
 from zk.scala.scala_order import (
     immutable_order,
@@ -158,6 +158,24 @@ def test_java_s_hash_code() -> None:
     assert java_hash("AaAa") == java_hash("BBBB") == java_hash("AaBB")
     assert java_hash("ö") == 0xF6
     assert java_hash("😀") == 0xD83D * 31 + 0xDE00
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "3 1 2 -> 1 2 3",
+        "5 1 4 -> 4 5 1",
+        "9 1 5 -> 9 1 5",
+        "1001 1002 1003 1000 -> 1000 1001 1002 1003",
+        "70000 4 3 -> 4 70000 3",
+        "12 8 4 0 -> 8 0 12 4",
+        "16 15 1 -> 16 1 15",
+    ],
+)
+def test_a_set_of_ids_lists_them_as_java_17_did(row: str) -> None:
+    """`new HashSet<Integer>(n)`, filled from left to right and printed."""
+    added, _, listed = row.partition(" -> ")
+    assert id_set_order([int(one) for one in added.split()]) == [int(n) for n in listed.split()]
 
 
 @given(st.lists(st.text(max_size=6), max_size=60, unique=True))

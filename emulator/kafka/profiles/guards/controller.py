@@ -17,6 +17,17 @@ OWN_EPHEMERAL_CHECKED = Guard(
     " createEphemeralPathExpectConflictHandleZKBug@0.8.2.2",
 )
 
+DELETION_MARKERS_CLEARED = Guard(
+    name="deletion-markers-cleared",
+    kafka="KAFKA-3175",
+    since="0.10.0",
+    unneeded_before="0.9",
+    does="Where delete.topic.enable is false, the controller removes markers of deletion."
+    " Without it: it does not watch them, and they stay.",
+    citation="PartitionStateMachine.scala@0.10.2.2 DeleteTopicsListener,"
+    " registerListeners@0.9.0.1; recordings of 0.8.2.2 and 0.9.0.1",
+)
+
 UPDATE_METADATA_FIRST = Guard(
     name="update-metadata-first",
     kafka="KAFKA-4443",
