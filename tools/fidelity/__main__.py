@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -27,6 +26,7 @@ from tools.fidelity.results import (
     DistanceRow,
     Measured,
     RecordingResult,
+    commit_here,
     delay_rows,
     distance_rows,
     recording_result,
@@ -35,7 +35,6 @@ from tools.fidelity.results import (
 )
 from tools.fidelity.seeds import play_seeds
 
-ROOT = Path(__file__).resolve().parents[2]
 NOT_TO_BE_MATCHED = ("shrink-storm",)
 """Recorded for its figures (the recordings' README): which of its partitions lost a race."""
 
@@ -45,9 +44,7 @@ class Measurement:
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
-        command = ["git", "describe", "--always", "--dirty"]
-        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-        self.commit = ran.stdout.strip()
+        self.commit = commit_here()
         self.recordings: list[RecordingResult] = []
         self.delays: list[DelayRow] = []
         self.distances: list[DistanceRow] = []

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from emulator.conformance.distance import NEAR_ENOUGH
+from emulator.kafka.profiles.guards.base import number
 from tools.fidelity.results import (
     FOLDER,
     DelayRow,
@@ -23,6 +24,7 @@ from tools.fidelity.results import (
     NotRecorded,
     RecordingResult,
     ShippedResult,
+    VersionResult,
     read_rows,
 )
 from tools.pages.pictures import INK, axes
@@ -48,6 +50,7 @@ def markdown(folder: Path = FOLDER) -> str:
     delays = read_rows("delays", DelayRow, folder)
     shipped = read_rows("shipped", ShippedResult, folder)
     measured = read_rows("measured", Measured, folder)
+    versions = read_rows("versions", VersionResult, folder)
     return environment.get_template("fidelity.md.j2").render(
         measured=measured[0] if measured else None,
         summary=summary(recordings),
@@ -60,7 +63,30 @@ def markdown(folder: Path = FOLDER) -> str:
         shipped=shipped,
         shipped_versions=sorted({row.kafka for row in shipped}),
         not_recorded=read_rows("not-recorded", NotRecorded, folder),
+        versions=version_table(versions),
+        versions_lines=version_lines(versions),
+        versions_missed=[row for row in versions if not row.is_matched],
     )
+
+
+def version_lines(rows: list[VersionResult]) -> list[str]:
+    """Oldest first."""
+    return sorted({row.kafka for row in rows}, key=number)
+
+
+def version_table(rows: list[VersionResult]) -> list[tuple[str, list[str]]]:
+    """Per story its cells, one for each version line."""
+    by_place = {(row.story, row.kafka): row for row in rows}
+
+    def cell(row: VersionResult | None) -> str:
+        if row is None:
+            return "–"
+        return f"{'**yes**' if row.is_matched else 'no'}, {row.agreeing} of {row.seeds}"
+
+    return [
+        (story, [cell(by_place.get((story, kafka))) for kafka in version_lines(rows)])
+        for story in sorted({row.story for row in rows})
+    ]
 
 
 def summary(recordings: list[RecordingResult]) -> list[tuple[str, int, int, int, int]]:

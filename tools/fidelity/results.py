@@ -6,6 +6,7 @@ Owns the rows. The page and its plots are made from these files and from nothing
 from __future__ import annotations
 
 import csv
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TypeVar
@@ -78,6 +79,19 @@ class ShippedResult(msgspec.Struct, frozen=True, kw_only=True):
     difference: str = ""
 
 
+class VersionResult(msgspec.Struct, frozen=True, kw_only=True):
+    """A story that was recorded on several version lines, as the emulator of `commit` plays it.
+    `difference`: what prevents a match."""
+
+    kafka: str
+    story: str
+    commit: str
+    seeds: int
+    agreeing: int
+    is_matched: bool
+    difference: str = ""
+
+
 class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
     """A shipped scenario without a recording. `why`: what a real cluster cannot be given (empty:
     it was not recorded yet)."""
@@ -117,6 +131,12 @@ class DelayRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 R = TypeVar("R", bound=msgspec.Struct)
+
+
+def commit_here() -> str:
+    command = ["git", "describe", "--always", "--dirty"]
+    done = subprocess.run(command, cwd=FOLDER, capture_output=True, text=True, check=False)
+    return done.stdout.strip()
 
 
 def write_rows(name: str, rows: Iterable[msgspec.Struct], folder: Path = FOLDER) -> None:

@@ -15,6 +15,7 @@ from emulator.search.guided.restarts import Progress
 from tools.fidelity.page import README_TABLE, markdown, readme_table
 from tools.fidelity.results import (
     RecordingResult,
+    VersionResult,
     delay_rows,
     distance_rows,
     read_rows,
@@ -122,3 +123,30 @@ def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) ->
     assert "| state history | 0.400 | 0.420 | 1.05 |" in text
     assert "| producer results | 0.100 | 0.300 | 3.00 |" in text
     assert "2 real runs, 20 of ours, p = 0.250" in text
+
+
+def version_result(kafka: str, story: str, agreeing: int, difference: str = "") -> VersionResult:
+    return VersionResult(
+        kafka=kafka,
+        story=story,
+        commit="c",
+        seeds=20,
+        agreeing=agreeing,
+        is_matched=not difference,
+        difference=difference,
+    )
+
+
+def test_stories_are_shown_beside_version_lines_oldest_first(tmp_path: Path) -> None:
+    missed = "no run equal in control requests"
+    rows = [
+        version_result("2.8.2", "bounce", 7),
+        version_result("0.10.2.2", "bounce", 0, missed),
+        version_result("2.8.2", "crash", 20),
+    ]
+    write_rows("versions", rows, tmp_path)
+    shown = markdown(tmp_path)
+    assert "| story | 0.10.2.2 | 2.8.2 |" in shown
+    assert "| bounce | no, 0 of 20 | **yes**, 7 of 20 |" in shown
+    assert "| crash | – | **yes**, 20 of 20 |" in shown
+    assert "- `0.10.2.2 bounce`: no run equal in control requests." in shown
