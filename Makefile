@@ -15,6 +15,9 @@ JOBS = 2
 RECORDINGS = $(or $(wildcard ../shared/recordings),tests/recordings)
 
 export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
+# Compiled modules are kept also where the environment says otherwise, as images for containers do:
+# half of what a short command takes is compiling, and the tests start thousands.
+export PYTHONDONTWRITEBYTECODE =
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:

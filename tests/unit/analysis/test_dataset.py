@@ -111,6 +111,7 @@ def test_no_flipped_bit_of_a_page_is_read_as_another_value(three: Path) -> None:
     """Any bit before the footer: the file is read correctly or reported as damaged."""
     piece = piece_of(three, "b")
     whole, data = pq.read_table(piece, partitioning=None), piece.read_bytes()
+    alone = [piece, *pieces(three / "runs")]
     end = len(data) - 8 - int.from_bytes(data[-8:-4], "little")
     damaged = 0
     for bit in range(32, end * 8, max(1, end * 8 // 150)):
@@ -118,7 +119,7 @@ def test_no_flipped_bit_of_a_page_is_read_as_another_value(three: Path) -> None:
         flipped[bit // 8] ^= 1 << bit % 8
         piece.write_bytes(flipped)
         try:
-            open_dataset(three, thorough=True)
+            open_dataset(three, only=alone, thorough=True)
         except BadDataset:
             damaged += 1
         else:

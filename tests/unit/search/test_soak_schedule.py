@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import pytest
 
 from emulator.scenario.actions.base import actions
@@ -14,6 +16,7 @@ from emulator.worlds.processes.host import process_capabilities
 SECONDS = 900
 
 
+@cache
 def drawn(seed: int, upgrade: str = "", kinds: tuple[str, ...] | None = None) -> LoadedScenario:
     return loads(draw_schedule(seed, SECONDS, "2.6", upgrade, kinds), "soak")
 
