@@ -5,13 +5,17 @@ that breaks it, which it must notice, and one that it must let pass. A rule that
 none.
 """
 
+import ast
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 from tests.house import rules, words
 from tests.house.files import House, read_house
+from tools.mutants.__main__ import NAMED
+from tools.mutants.names import Unusable, find_site, functions, read_list
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -221,3 +225,30 @@ def test_every_rule_has_its_samples() -> None:
         if getattr(value, "__annotations__", {}).get("house") is House
     }
     assert takes_a_house | set(map(named, words.RULES)) == set(map(named, SAMPLES))
+
+
+def test_every_named_mutant_has_its_place() -> None:
+    """Who renames a function, or takes a condition out, changes the list as well."""
+
+    @cache
+    def functions_of(file: str) -> dict[str, list[ast.AST]]:
+        return functions(ast.parse((ROOT / file).read_text(encoding="utf-8")))
+
+    mutants, lost = read_list(NAMED), []
+    for mutant in mutants:
+        try:
+            find_site(mutant, functions_of(mutant.file))
+        except (OSError, Unusable) as error:
+            lost.append(str(error))
+    assert len(mutants) > 200
+    assert lost == [], f"mend {NAMED.relative_to(ROOT)}"
+
+
+def test_the_tests_of_every_named_mutant_are_there() -> None:
+    files = {
+        test.partition("::")[0]
+        for mutant in read_list(NAMED)
+        for test in mutant.tests
+        if test.startswith("tests/")
+    }
+    assert [file for file in sorted(files) if not (ROOT / file).exists()] == []

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from tools.mutants.operators import Function, sites
+from tools.mutants.operators import Function, Site, sites
 
 CORE = ("emulator/kafka", "emulator/kernel", "emulator/invariants", "zk/client", "zk/model")
 OF_MODULE = "<module>"
@@ -98,14 +98,19 @@ def functions(tree: ast.Module) -> dict[str, list[ast.AST]]:
 def mutate(mutant: Mutant, text: str) -> str:
     """The module with that one thing broken. Unusable: the name fits nothing there."""
     tree = ast.parse(text)
-    roots = functions(tree).get(mutant.function)
+    find_site(mutant, functions(tree)).apply()
+    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+
+
+def find_site(mutant: Mutant, named: dict[str, list[ast.AST]]) -> Site:
+    """The place in its module's functions. Unusable: there is none."""
+    roots = named.get(mutant.function)
     if roots is None:
         raise Unusable(f"{mutant.name}: {mutant.file} has no {mutant.function}")
     site = dict(sites(roots)).get(mutant.site)
     if site is None:
         raise Unusable(f"{mutant.name}: {mutant.function} has no {mutant.site}")
-    site.apply()
-    return ast.unparse(ast.fix_missing_locations(tree)) + "\n"
+    return site
 
 
 def diff(mutant: Mutant, text: str) -> str:

@@ -30,6 +30,9 @@ class Waits(DelayedOperation):
     async def on_complete(self) -> None:
         self.play.say(f"{self.name} at {self.play.kernel.now // 1000}")
 
+    async def on_expiration(self) -> None:
+        self.play.say(f"{self.name} expired")
+
 
 def parked(play: Playbook, purgatory: Purgatory, operation: Waits, *keys: str) -> None:
     play >> thread("park", purgatory.try_complete_else_watch(operation, keys or ("k",)))
@@ -78,7 +81,7 @@ def test_time_completes_what_its_condition_does_not_and_once() -> None:
     with Playbook() as play:
         purgatory, it = Purgatory(play.context, "Produce"), Waits(play)
         parked(play, purgatory, it)
-        play << "park: False" >> after_ms(999) >> after_ms(1) << "it at 1000"
+        play << "park: False" >> after_ms(999) >> after_ms(1) << "it at 1000" << "it expired"
         it.ready = True
         play >> thread("late", purgatory.check_and_complete("k")) << "late: 0"
 
@@ -101,7 +104,7 @@ def test_expiry_in_the_middle_of_a_look_wins_and_the_look_completes_nothing() ->
         it.ready, it.gate = True, Promise(play.kernel)
         gate = it.gate
         play >> after_ms(999) >> thread("check", purgatory.check_and_complete("k"))
-        play >> after_ms(1) << "it at 1000"
+        play >> after_ms(1) << "it at 1000" << "it expired"
         play >> (lambda _: gate.resolve(None)) << "check: 0"
 
 
@@ -130,7 +133,7 @@ def test_several_on_one_key_are_completed_in_the_order_of_their_coming() -> None
         play >> thread("check", purgatory.check_and_complete("k"))
         play << "first at 0" << "third at 0" << "check: 2"
         assert purgatory.watched("k") == 1
-        play >> after_ms(1000) << "second at 1000"
+        play >> after_ms(1000) << "second at 1000" << "second expired"
 
 
 def test_what_is_parked_while_its_key_is_checked_is_not_lost() -> None:
