@@ -11,6 +11,8 @@ ARGS =
 # pytest's exit code 5, no test found, is a failure unless ARGS chose the tests.
 OR_NONE = $(if $(strip $(ARGS)),|| test $$? = 5)
 JOBS = 2
+# The files with tests of a marker: to import all the others takes each worker 8 s.
+MARKED = $(shell grep -rlE '\bmark\.$(1)\b' --include='test_*.py' tests)
 # Recordings of real Kafka, for `make fidelity`.
 RECORDINGS = $(or $(wildcard ../shared/recordings),tests/recordings)
 
@@ -70,7 +72,7 @@ ALONE = tests/live/test_conform_live.py
 test-slow: test-slow-plays test-slow-processes test-slow-alone ## Longer ones: thousands of plays, a recording live, long stalls
 
 test-slow-plays: setup
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(SLOW) and not live" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "$(SLOW) and not live" $(call MARKED,slow) $(ARGS) $(OR_NONE)
 
 test-slow-processes: setup
 	$(PYTEST) $(WAITING) -m "$(SLOW) and live" --ignore=$(ALONE) tests/live tests/conformance $(ARGS) $(OR_NONE)
@@ -96,7 +98,7 @@ test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven):
 	$(PYTEST) -m kafka tests/kafka $(ARGS) $(OR_NONE)
 
 test-shared: setup ## Tests that need ../shared beside the clone
-	$(PYTEST) -n $(JOBS) --dist worksteal -m "shared and not soak" $(ARGS) $(OR_NONE)
+	$(PYTEST) -n $(JOBS) --dist worksteal -m "shared and not soak" $(call MARKED,shared) $(ARGS) $(OR_NONE)
 
 check: check-format check-lint check-spelling check-types check-imports check-house ## All checks (-k: go on)
 

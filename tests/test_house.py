@@ -6,6 +6,7 @@ none.
 """
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -252,3 +253,15 @@ def test_the_tests_of_every_named_mutant_are_there() -> None:
         if test.startswith("tests/")
     }
     assert [file for file in sorted(files) if not (ROOT / file).exists()] == []
+
+
+def test_a_marker_that_chooses_files_stands_in_them(house: House) -> None:
+    """`make test-slow-plays` and `test-shared` collect the files in which they find it."""
+    elsewhere = [
+        source.path
+        for source in house.python
+        if source.path.startswith("tests/")
+        and not Path(source.path).name.startswith("test_")
+        and re.search(r"\bmark\.(slow|shared)\b", (ROOT / source.path).read_text("utf-8"))
+    ]
+    assert elsewhere == []

@@ -16,6 +16,7 @@ from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.handlers import Dispatch
 from emulator.trace.state import TraceState
+from emulator.trace.state.gauges import is_under_replicated
 from emulator.trace.state.partitions import Partition, Partitions, State
 from emulator.trace.state.spans import span_at
 from emulator.trace.values import ProcessState, TopicPartition
@@ -197,17 +198,19 @@ def _stale(state: TraceState) -> Iterator[Stale]:
 
 def _stuck(partitions: Partitions) -> Iterator[Stuck]:
     for name, partition in sorted(partitions.all.items()):
-        state, assigned = partition.now, partition.replicas
-        if state is None or _is_healthy(state, assigned):
+        state = partition.now
+        if state is None or _is_healthy(partition, state):
             continue
         # The uninterrupted time until the end.
         since = partition.states[-1].from_us
         for earlier in reversed(partition.states):
-            if _is_healthy(earlier, assigned):
+            if _is_healthy(partition, earlier):
                 break
             since = earlier.from_us
-        yield Stuck(name, state.leader, state.isr, assigned, since)
+        yield Stuck(name, state.leader, state.isr, partition.replicas, since)
 
 
-def _is_healthy(state: State, assigned: tuple[int, ...]) -> bool:
-    return state.leader >= 0 and set(assigned) <= set(state.isr)
+def _is_healthy(partition: Partition, state: State) -> bool:
+    return state.leader >= 0 and not is_under_replicated(
+        state.leader, state.isr, partition.replicas, partition.adding
+    )

@@ -1,37 +1,49 @@
-"""Summary, expectations, lanes, `why`, `describe`, page and `compare` give one account of a trace.
+"""Summary, expectations, lanes, `why`, `describe`, `top`, `report`, page and `compare` give one
+account of a trace.
 
-Of every shipped scenario (virtual time, seed 1) and of recorded runs of real Kafka: the same
-staleness, propagation, water levels and process life, wherever they are read. What each reader
-shows is taken from its own output and held against the others'.
+Of every shipped scenario (virtual time, seed 1), of recorded runs of real Kafka and of imported
+logs: the same staleness, propagation, water levels and process life, wherever they are read. What
+each reader shows is taken from its own output and held against the others'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+from emulator.forensics.findings import STALE_FROM_US, Findings, find
+from emulator.forensics.imported import import_folders
 from emulator.runs.comparison import Measured, measure
 from emulator.runs.session import Request, RunListeners, header_of, play_in_memory
 from emulator.runs.summary import RunFacts, Summary, spread, summarize
 from emulator.scenario.expectations.base import checks, parse
 from emulator.scenario.units import show_us
+from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.reader import SCHEMA_VERSION, Header, with_process_states
 from emulator.trace.state import TraceState
-from emulator.trace.state.processes import DEAD, PAUSED
+from emulator.trace.state.processes import DEAD, PAUSED, STARTING
 from emulator.trace.state.spans import merged, span_at
 from emulator.trace.state.timeline import Timeline
 from emulator.trace.values import ProcessState, TopicPartition
 from emulator.view.describe import Description, describe
 from emulator.view.html import panel
 from emulator.view.lanes import gutters_of
+from emulator.view.live.top_model import SAME, UNKNOWN, BrokerLook, Look, headline, views
+from emulator.view.live.zookeeper_view import SeenPartition, SeenState, seen
+from emulator.view.stored import open_run
 from emulator.view.why import explain_version
 from tests.sim.shipped_runs import NAMES, scenario
+from tests.unit.forensics.strangers import LOGS, given
 from tests.unit.view.recorded import every_recording, recorded
+from zk.ops import Stat
+from zk.real.mirror import ZNode
 
 RECORDED = every_recording()
+IMPORTS = sorted(folder.name for folder in LOGS.glob("kafka-*"))
 MOMENTS = 7
 STORIES = 6
 
@@ -89,6 +101,17 @@ def of_kafka(request: pytest.FixtureRequest) -> Account:
     return account(header, events, state, summarize(facts, state, []), None)
 
 
+@pytest.fixture(scope="module", params=IMPORTS)
+def imported(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Account:
+    """What `isr import` wrote, read back as every command reads it."""
+    folder: Path = tmp_path_factory.mktemp("import")
+    written = import_folders([given(request.param, folder / "logs")], folder / "runs").performed
+    stored, state = open_run(written.directory), TraceState()
+    for event in stored.events:
+        state(event)
+    return account(stored.header, stored.events, state, written.summary, None)
+
+
 def account(
     header: Header,
     events: list[AnyEvent],
@@ -104,6 +127,8 @@ def test_a_shipped_scenario_has_one_account(shipped: Account) -> None:
     check_propagation(shipped)
     check_processes(shipped)
     check_water_levels(shipped)
+    check_report(shipped)
+    assert check_top(shipped)
 
 
 def test_a_recorded_run_has_one_account(of_kafka: Account) -> None:
@@ -111,6 +136,17 @@ def test_a_recorded_run_has_one_account(of_kafka: Account) -> None:
     check_propagation(of_kafka)
     check_processes(of_kafka)
     check_water_levels(of_kafka)
+    check_report(of_kafka)
+    check_top(of_kafka)
+
+
+def test_an_imported_run_has_one_account(imported: Account) -> None:
+    check_staleness(imported)
+    check_propagation(imported)
+    check_processes(imported)
+    check_water_levels(imported)
+    check_report(imported)
+    check_top(imported)
 
 
 # -- staleness -------------------------------------------------------------------------------------
@@ -213,8 +249,10 @@ def page_arrivals(one: Account) -> Iterator[tuple[int, bool]]:
 
 
 def died(one: Account, broker: int, from_us: int, to_us: int) -> bool:
-    gone = gutters_of(one.timeline).gone[str(broker)]
-    return any(from_us <= start <= to_us for start, _ in gone)
+    """Or began again: an imported run may not tell of a death, only of the next start."""
+    life = one.state.processes.history.get(broker, [])
+    ends = [span.from_us for span in life if span.state in (DEAD, STARTING)]
+    return any(from_us <= end_us <= to_us for end_us in ends)
 
 
 # -- processes and logs ----------------------------------------------------------------------------
@@ -222,14 +260,23 @@ def died(one: Account, broker: int, from_us: int, to_us: int) -> bool:
 
 def moments(one: Account) -> Iterator[tuple[int, Description]]:
     """`describe` at a few moments, including the end."""
+    for at_us, state, _ in states(one):
+        yield at_us, describe(state, at_us, one.timeline.origin_us)
+
+
+def states(one: Account) -> Iterator[tuple[int, TraceState, ZNodes]]:
+    """All that is known, and the znodes, at a few moments, the end among them."""
     first, last = one.timeline.events[0].t, one.timeline.end_us
-    state, place = TraceState(), 0
+    state, znodes, place = TraceState(), ZNodes(), 0
     for number in range(1, MOMENTS + 1):
         at_us = first + (last - first) * number // MOMENTS
         while place < len(one.timeline.events) and one.timeline.events[place].t <= at_us:
-            state(one.timeline.events[place])
+            event = one.timeline.events[place]
+            state(event)
+            if isinstance(event, e.ZkTransaction):
+                znodes.commit(event)
             place += 1
-        yield at_us, describe(state, at_us, one.timeline.origin_us)
+        yield at_us, state, znodes
 
 
 def process_at(one: Account, broker: int, at_us: int) -> ProcessState | None:
@@ -267,3 +314,125 @@ def check_water_levels(one: Account) -> None:
             (lag.from_us, lag.to_us) for lag in levels.hw_lags(name, end_us) if lag.records > 0
         )
         assert levels.behind_us(name, end_us) == sum(end - start for start, end in lagging)
+
+
+# -- isr report ------------------------------------------------------------------------------------
+
+
+def check_report(one: Account) -> None:
+    report = find(one.timeline.events)
+    if len(one.page["partitions"]) == len(one.partitions):
+        check_stale_rows(one, report)
+    for endings, life in (((" dies", " has ended"), DEAD), ((" is paused",), PAUSED)):
+        said = {(m.broker, m.t_us) for m in report.timeline if m.text.endswith(endings)}
+        assert said == {
+            (broker, span.from_us)
+            for broker, spans in one.state.processes.history.items()
+            for span in spans
+            if span.state == life
+        }
+    gauges = one.state.gauges
+    stuck = [row for row in report.stuck if row.leader >= 0]
+    assert len(stuck) == gauges.under_replicated
+    for row in stuck:
+        assert gauges.under_replicated_us(row.partition, report.end_us) >= (
+            report.end_us - row.since_us
+        )
+
+
+def check_stale_rows(one: Account, report: Findings) -> None:
+    drawn = {
+        (int(lane), name): [span for span in merged(pieces) if span[1] - span[0] >= STALE_FROM_US]
+        for (lane, name), pieces in page_staleness(one).items()
+    }
+    rows: dict[tuple[int, TopicPartition], list[tuple[int, int]]] = {key: [] for key in drawn}
+    for row in report.stale:
+        end_us = report.end_us if row.to_us is None else row.to_us
+        rows[row.broker, row.partition].append((row.from_us, end_us))
+    assert rows == drawn
+
+
+# -- isr top ---------------------------------------------------------------------------------------
+
+
+class ZNodes:
+    """The znodes that the transactions of a trace have made."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, ZNode] = {}
+
+    def commit(self, event: e.ZkTransaction) -> None:
+        if any(op.op == "error" for op in event.ops):
+            return
+        for path in event.removed:
+            self.nodes.pop(path, None)
+        for op in event.ops or (event,):
+            if op.path is None or op.code:
+                continue
+            if op.op == "delete":
+                self.nodes.pop(op.path, None)
+            elif op.op in ("create", "setData"):
+                data = (op.data or "").encode()
+                before = self.nodes.get(op.path)
+                version = 0 if op.op == "create" or before is None else before.stat.version + 1
+                if op.op == "setData" and op.version is not None:
+                    version = op.version
+                stat = Stat(event.zxid, 0, 0, 0, version, 0, 0, 0, len(data), 0, 0)
+                self.nodes[op.path] = ZNode(data, stat)
+
+    @property
+    def children(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        for path in self.nodes:
+            parent, _, name = path.rpartition("/")
+            found[parent] = (*found.get(parent, ()), name)
+        return found
+
+
+def check_top(one: Account) -> int:
+    """How many views were compared: a recording may not tell of the topics' znodes."""
+    compared = 0
+    for at_us, state, znodes in states(one):
+        description = describe(state, at_us, one.timeline.origin_us)
+        described = {str(partition.partition): partition for partition in description.partitions}
+        look = Look(seen(znodes.nodes, znodes.children), looks_of_brokers(state))
+        assert look.seen.controller == description.controller
+        shown = [p for p in look.seen.partitions.values() if p.state is not None]
+        if all(has_the_assignment(state, partition) for partition in shown):
+            gauges = state.gauges
+            counts = f"{gauges.under_replicated} under-replicated, {gauges.offline} offline"
+            assert counts in headline(look)
+        for partition in shown:
+            name = TopicPartition(partition.topic, partition.partition)
+            caches = {v.broker: v for v in described[str(name)].views if v.of == "metadata"}
+            for whose, _, cell in views(look, partition):
+                what, _, broker = whose.partition(" ")
+                if what != "metadata" or cell == UNKNOWN or int(broker) not in caches:
+                    continue
+                compared += 1
+                cache = caches[int(broker)]
+                isr_differs = {*(cache.isr or ())} != {*partition.state.isr}
+                fields = {*cache.differs} & {"leader", "leader_epoch", "zk_version"}
+                assert (cell == SAME) == (not fields and not isr_differs)
+                assert cell != SAME or not state.staleness.is_stale(int(broker), name)
+    return compared
+
+
+def looks_of_brokers(state: TraceState) -> dict[int, BrokerLook]:
+    """What the status page of each shows of its metadata cache."""
+    return {
+        broker: BrokerLook(
+            {
+                str(name): SeenState(it.leader, it.leader_epoch, it.isr, it.zk_version)
+                for name, it in state.metadata.shown(broker).items()
+            }
+        )
+        for broker in state.processes.history
+        if state.processes.state(broker) != DEAD
+    }
+
+
+def has_the_assignment(state: TraceState, shown: SeenPartition) -> bool:
+    """A trace learns of it from the first LeaderAndIsr after the znode."""
+    known = state.partitions.of(TopicPartition(shown.topic, shown.partition))
+    return (known.replicas, known.adding) == (shown.replicas, shown.adding)

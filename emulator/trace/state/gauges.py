@@ -10,7 +10,7 @@ OfflinePartitionsCount is the controller's and excludes topics whose deletion ha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from emulator.trace import events as e
 from emulator.trace.state.partitions import Partition, Partitions, State
@@ -18,6 +18,13 @@ from emulator.trace.values import TopicPartition
 
 MIN_ISR = "min.insync.replicas"
 _DELETIONS = "/admin/delete_topics/"
+
+
+def is_under_replicated(
+    leader: int, isr: Sequence[int], replicas: Sequence[int], adding: Sequence[int]
+) -> bool:
+    """Whether a partition in this state counts in UnderReplicatedPartitions."""
+    return leader >= 0 and len(isr) < len(set(replicas) - set(adding))
 
 
 class Gauges:
@@ -113,13 +120,11 @@ class Gauges:
         name, state = partition.name, partition.now
         if state is None:
             return
-        expected = len(set(partition.replicas) - set(partition.adding))
-        size, has_leader = len(state.isr), state.leader >= 0
-        if has_leader and size < expected:
+        if is_under_replicated(state.leader, state.isr, partition.replicas, partition.adding):
             self._under.setdefault(name, t_us)
         else:
             _end(name, self._under, self._under_us, t_us)
-        if has_leader and size < self.min_isr(name.topic):
+        if state.leader >= 0 and len(state.isr) < self.min_isr(name.topic):
             self._below.setdefault(name, t_us)
         else:
             _end(name, self._below, self._below_us, t_us)

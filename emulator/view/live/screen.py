@@ -137,7 +137,12 @@ class Top(App[None]):
         """The partitions that pass the filter."""
         partitions = self._look.seen.partitions.values()
         if FILTERS[self._filter] == "under-replicated":
-            return [one for one in partitions if one.is_under_replicated]
+            # Those without a leader or a state too, which the leader's gauge leaves out.
+            return [
+                one
+                for one in partitions
+                if one.is_under_replicated or one.is_offline or one.state is None
+            ]
         if FILTERS[self._filter] == "views differ":
             return [one for one in partitions if differs(self._look, one)]
         return list(partitions)

@@ -42,7 +42,10 @@ def headline(look: Look) -> str:
     seen = look.seen
     who = "no controller" if seen.controller is None else f"controller {seen.controller}"
     short = sum(one.is_under_replicated for one in seen.partitions.values())
-    offline = sum(one.is_offline for one in seen.partitions.values())
+    # As OfflinePartitionsCount: topics that are being deleted are left out.
+    offline = sum(
+        one.is_offline and one.topic not in seen.deleting for one in seen.partitions.values()
+    )
     conflicts = UNKNOWN if look.conflicts_per_s is None else f"{look.conflicts_per_s:.1f}"
     words = [
         f"{look.zookeeper}{'' if look.connected else ' (not connected)'}",

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from emulator.trace.state.gauges import is_under_replicated
 from emulator.view.event_text import ids
 from zk import paths
 from zk.client import codec, codec_admin
@@ -62,11 +63,14 @@ class SeenPartition(msgspec.Struct, frozen=True):
 
     @property
     def is_under_replicated(self) -> bool:
-        return self.state is None or len(self.state.isr) < len(self.replicas)
+        """As its leader's gauge has it; see `trace.state.gauges`."""
+        return self.state is not None and is_under_replicated(
+            self.state.leader, self.state.isr, self.replicas, self.adding
+        )
 
     @property
     def is_offline(self) -> bool:
-        return self.state is None or self.state.leader < 0
+        return self.state is not None and self.state.leader < 0
 
 
 class Seen(msgspec.Struct, frozen=True):
