@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE =
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
         test-slow-alone test-spark test-fuzz test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
-        check-house format docs fidelity fidelity-kafka fidelity-versions paths pages hazards bench mutants soak audit lock clean
+        check-house format docs fidelity fidelity-kafka fidelity-mixed fidelity-versions paths pages hazards bench mutants soak audit lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -135,6 +135,9 @@ fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real tim
 
 fidelity-versions: setup ## Play the stories recorded on every version line; its section of that page
 	$(PYTHON_BIN) -m tools.fidelity.versions $(ARGS)
+
+fidelity-mixed: setup ## Play stories with real Kafka in some roles and ours in others, in real time; its section
+	$(PYTHON_BIN) -m tools.fidelity.mixed $(ARGS)
 
 paths: setup ## Measure both propagation paths, and write the tables of docs/zk-vs-rpc.md
 	$(PYTHON_BIN) -m tools.paths $(RECORDINGS) $(ARGS)

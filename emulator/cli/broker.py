@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Callable
 from contextlib import nullcontext
 from ipaddress import ip_address
 from pathlib import Path
@@ -50,6 +51,7 @@ Through = Annotated[
 
 
 def command(
+    context: typer.Context,
     broker: Annotated[int, typer.Option("--id", min=0, metavar="N", help="broker.id.")],
     zookeeper: Annotated[
         str, typer.Option(metavar="HOST:PORT[,HOST:PORT...][/chroot]", help="Address of ZooKeeper.")
@@ -129,13 +131,20 @@ def command(
             " do anything to this cluster (SECURITY.md)",
             file=sys.stderr,
         )
+    run: Callable[[BrokerOptions], object] = context.obj or run_broker
+    run(options)
+
+
+def run_broker(options: BrokerOptions) -> None:
+    """A process of its own. UserError; `typer.Exit(1)` when it halted."""
     # As many descriptors as the machine allows, like the JVM (-XX:+MaxFDLimit).
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    with claim(OperatingSystemFiles(), data, broker) if data is not None else nullcontext():
+    files, data = OperatingSystemFiles(), options.data
+    with nullcontext() if data is None else claim(files, data, options.broker):
         process = StandaloneBroker(options)  # listens at once: a port in use is an error
-        if began_ns is None:
-            wait_for_server(zookeeper)
+        if options.began_ns is None:
+            wait_for_server(options.zookeeper)
         if not process.run():
             raise typer.Exit(1)
 

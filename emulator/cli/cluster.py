@@ -80,6 +80,10 @@ def up(
             help="Broker N is real Apache Kafka of this version, such as 3=2.6.3; may be repeated.",
         ),
     ] = None,
+    hollow: Annotated[
+        int,
+        typer.Option(min=0, metavar="N", help="Further emulated brokers, all in one process."),
+    ] = 0,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
@@ -103,6 +107,7 @@ def up(
 
     \b
       isr cluster up -d
+      isr cluster up --brokers 1 --kafka 1=2.6.3 --hollow 200
       isr cluster pause 2 --for 10s
       isr cluster down
 
@@ -115,7 +120,11 @@ def up(
     chosen = chosen_version(profile, guard, propagation)
     target = IN_CONTAINERS[0] if containers else PROCESSES
     loaded = loads(
-        _scenario_text(brokers, kafka or []), "cluster", "isr cluster up", sets or (), chosen
+        _scenario_text(brokers, kafka or [], hollow),
+        "cluster",
+        "isr cluster up",
+        sets or (),
+        chosen,
     )
     check_playable(loaded, EMBEDDED, 1, target)
     request = Request(
@@ -155,15 +164,18 @@ def up(
     _run(request, as_json=as_json, on_ready=leave_terminal)
 
 
-def _scenario_text(brokers: int, kafka: list[str]) -> str:
+def _scenario_text(brokers: int, kafka: list[str], hollow: int) -> str:
     """A scenario with nothing but the brokers."""
-    hosts = {}
+    hosts = dict.fromkeys(range(brokers + 1, brokers + hollow + 1), "hollow")
     for pair in kafka:
         match = re.fullmatch(r"(\d+)=(\S+)", pair)
         if match is None:
             raise UserError(f"--kafka {pair}: expected N=VERSION, such as 3=2.6.3")
         hosts[int(match[1])] = f"kafka {match[2]}"
-    sections: dict[str, object] = {"about": "a cluster by hand", "cluster": {"brokers": brokers}}
+    sections: dict[str, object] = {
+        "about": "a cluster by hand",
+        "cluster": {"brokers": brokers + hollow},
+    }
     if hosts:
         sections["hosts"] = hosts
     return yaml.safe_dump({**sections, "run": "1s"}, sort_keys=False, default_flow_style=None)
@@ -251,7 +263,7 @@ def status(run: RunOption = "", as_json: ClusterJson = False) -> None:
 @app.command()
 def logs(
     broker: Annotated[
-        str | None, typer.Argument(metavar="[N|zookeeper]", help="Default: every broker.")
+        str | None, typer.Argument(metavar="[N|hollow|zookeeper]", help="Default: every broker.")
     ] = None,
     run: RunOption = "",
 ) -> None:
@@ -260,6 +272,7 @@ def logs(
     \b
       isr cluster logs 2
     """
+    from emulator.worlds.processes.hollow_brokers import LOG as HOLLOW_LOG
     from emulator.worlds.processes.trace_files import PROCESSES as PROCESS_FOLDER
 
     folder = newest_cluster(run)
@@ -268,6 +281,8 @@ def logs(
     for path in processes.glob("broker-*/logs/server.log"):  # a real Kafka's log
         files[path.parents[1].name.rpartition("-")[2]] = path
     files = dict(sorted(files.items(), key=lambda item: int(item[0])))
+    if (processes / HOLLOW_LOG).exists():
+        files["hollow"] = processes / HOLLOW_LOG
     server = folder / "zookeeper" / "zookeeper.log"
     if broker == ZOOKEEPER and server.exists():
         files = {ZOOKEEPER: server}
@@ -279,7 +294,7 @@ def logs(
         files = {broker: files[broker]}
     for name, file in files.items():
         if len(files) > 1:
-            typer.echo(f"==> broker {name} <==")
+            typer.echo(f"==> {'hollow brokers' if name == 'hollow' else f'broker {name}'} <==")
         typer.echo(file.read_text(errors="replace"), nl=False)
 
 

@@ -22,7 +22,7 @@ from emulator.scenario.version import Version, unknown_profile
 
 BROKERS_MAX = 1000
 PARTITIONS_MAX = 200_000
-_HOST = re.compile(r"(process|container|kafka(?= ))(?:(?<=kafka) (\d+(?:\.\d+){1,3}))?")
+_HOST = re.compile(r"(process|hollow|container|kafka(?= ))(?:(?<=kafka) (\d+(?:\.\d+){1,3}))?")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CLUSTER_KEYS = (
     *("brokers", "first", "config", "broker_config", "broker_profile", "zookeeper", "storage"),
@@ -126,13 +126,15 @@ def read_cluster(
 
 
 def read_hosts(item: Item | None, cluster: Cluster) -> dict[int, Host]:
-    """The section `hosts`: `{1: process, 2: container, 3: kafka 2.6.3}`."""
+    """The section `hosts`: `{1: process, 2: hollow, 3: kafka 2.6.3}`."""
     hosts = {}
     for key, value in (item.mapping() if item else {}).items():
         broker = cluster.check_broker(value, int(key) if key.isdecimal() else -1)
         match = _HOST.fullmatch(value.text())
         if match is None:
-            value.fail(f"expected process, container or kafka VERSION, not {value.text()!r}")
+            value.fail(
+                f"expected process, hollow, container or kafka VERSION, not {value.text()!r}"
+            )
         hosts[broker] = msgspec.convert({"kind": match[1], "version": match[2] or ""}, Host)
     return hosts
 

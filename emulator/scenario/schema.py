@@ -53,9 +53,9 @@ class ZooKeeperSettings(msgspec.Struct, frozen=True):
 
 class Host(msgspec.Struct, frozen=True):
     """Where a broker runs, for targets with one process per broker; `version` is that of a real
-    Kafka."""
+    Kafka. Hollow brokers share one process."""
 
-    kind: Literal["process", "container", "kafka"]
+    kind: Literal["process", "hollow", "container", "kafka"]
     version: str = ""
 
     def __str__(self) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from tools.bench.__main__ import MEASUREMENTS
 
-REAL_SERVER = ("brokers", "updates", "shrink")
+REAL_SERVER = ("brokers", "hollow", "updates", "shrink")
 SPARK = ("report", "tables", "sweep", "skew", "millions")
 OTHER_SIZES = ("fifty",)
 """The same function as another's, at larger sizes: at tiny ones it would run twice."""

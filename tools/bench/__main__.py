@@ -16,6 +16,7 @@ from emulator.analysis.sweep.grid import BATCH_RUNS
 from tools.bench import (
     against_kafka,
     hazards,
+    hollow,
     importing,
     isr_updates,
     large_cluster,
@@ -82,9 +83,10 @@ MEASUREMENTS = {
     "schedules": Measurement(searching.cluster_figures, lambda: searching.cluster_figures(20)),
     "import": Measurement(importing.import_figures, lambda: importing.import_figures(importing.MB)),
     "hazards": Measurement(hazards.hazard_figures, lambda: hazards.hazard_figures(most=1)),
+    "hollow": Measurement(hollow.figures, hollow.tiny_figures),
     "scale": Measurement(against_kafka.figures, against_kafka.tiny_figures),
 }
-WHEN_NAMED = ("scale",)
+WHEN_NAMED = ("hollow", "scale")
 """Real time, and Maven."""
 
 

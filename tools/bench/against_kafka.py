@@ -94,7 +94,7 @@ def _figures(partitions: int, many: int, real: list[str], ours: list[str]) -> li
                 words = [command[0], str(file), *command[1:], "--out", str(out)]
                 sides.append(_played(words, out, read))
             for phase in sides[0]:
-                made += _compared(phase, *sides)
+                made += side_by_side(phase, *sides, "ours live, 3 brokers")
     return made
 
 
@@ -194,12 +194,12 @@ def _requests(events: Sequence[AnyEvent]) -> Counter[str]:
     for event in events:
         if not isinstance(event, e.ZkRequest):
             continue
-        ops = [f"{op.op} {_masked(op.path)}" for op in event.ops] or [_masked(event.path)]
+        ops = [f"{op.op} {masked(op.path)}" for op in event.ops] or [masked(event.path)]
         counts[f"{event.op} {', '.join(dict.fromkeys(ops))}"] += 1
     return counts
 
 
-def _masked(path: str | None) -> str:
+def masked(path: str | None) -> str:
     return _NUMBER.sub("/N", path or "")
 
 
@@ -210,14 +210,14 @@ def _ms(first_us: int, last_us: int) -> float:
 # -- side by side ----------------------------------------------------------------------------------
 
 
-def _compared(phase: str, real: Phases, ours: Phases) -> Iterator[Figure]:
+def side_by_side(phase: str, real: Phases, ours: Phases, scope: str) -> Iterator[Figure]:
     theirs, here = real[phase], ours[phase]
     differs = {kind: (theirs.requests[kind], here.requests[kind])
                for kind in theirs.requests | here.requests
                if theirs.requests[kind] != here.requests[kind]}  # fmt: skip
     shown = "; ".join(f"{kind}: {a:,} and {b:,}" for kind, (a, b) in sorted(differs.items()))
     yield Figure(
-        what=f"{phase}: kinds of ZooKeeper requests of which there are not equally many",
+        what=f"{phase}: kinds of requests of which there are not equally many",
         value=float(len(differs)),
         unit="kinds",
         scope=f"{here.requests.total():,} requests of {len(here.requests)} kinds; Kafka {KAFKA}"
@@ -229,7 +229,7 @@ def _compared(phase: str, real: Phases, ours: Phases) -> Iterator[Figure]:
             what=f"{phase}: {segment}",
             value=here.legs[segment],
             unit="ms",
-            scope=f"ours live, 3 brokers; Kafka {KAFKA} on the same machine just before",
+            scope=f"{scope}; Kafka {KAFKA} on the same machine just before",
             reference="real Kafka",
             of=ms,
         )

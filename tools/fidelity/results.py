@@ -101,6 +101,23 @@ class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
+class MixedResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of one story with controller, leader and follower played by real Kafka (R) or by ours
+    (O), against all-real runs of it (an all-real run: against the others). `equal`: runs that have
+    an equal in each criterion, in their order."""
+
+    kafka: str
+    story: str
+    mix: str
+    runs: int
+    matched: int
+    equal: str
+    delays: int
+    delays_inside: int
+    unusual_sentences: str = ""
+    difference: str = ""
+
+
 class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):
     """Median distances in one criterion of a script that was recorded several times; `p` of the
     two-sample test over all criteria."""

@@ -83,7 +83,9 @@ class Child:
         cwd: Path,
         out: Path,
         environment: Mapping[str, str] | None = None,
+        descriptors: Sequence[int] = (),
     ) -> None:
+        """`descriptors`: of ours, which it has too, under the same numbers."""
         with out.open("ab") as stream:
             self._process = subprocess.Popen(
                 ["/bin/sh", "-c", _START, "sh", *command],
@@ -93,6 +95,7 @@ class Child:
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 process_group=0,
+                pass_fds=descriptors,
             )
         self._watchdog = Watchdog(["/bin/sh", "-c", _WATCHDOG, str(self._process.pid)])
         disowned_by_forks(self)

@@ -63,6 +63,11 @@ class KazooService:
         self._sessions.append((client, session))
         return session
 
+    @property
+    def session_ids(self) -> list[int]:
+        """Of the sessions that servers have granted and that are not over."""
+        return [one.session_id for _, one in self._sessions if one.session_id and one.over is None]
+
     def expire(self, client: str) -> None:
         """Let the server expire the sessions of a process now; the process is not notified."""
         for who, session in self._sessions:

@@ -22,7 +22,7 @@ from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sending import BROKEN, send
-from emulator.worlds.network.sockets import ConnectionLimits, FramedSocket, Sockets
+from emulator.worlds.network.sockets import FramedSocket, Sockets
 from emulator.worlds.wire.api import supported_versions, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
@@ -42,7 +42,7 @@ SHORT = 4096
 
 
 class TcpNetwork:
-    """All connections of one process."""
+    """All connections of one broker, or of the clients of one process."""
 
     def __init__(
         self,
@@ -52,10 +52,11 @@ class TcpNetwork:
         links: CausalityLog,
         log: Log,
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
-        limits: ConnectionLimits | None = None,
+        sockets: Sockets | None = None,
     ) -> None:
         """`log` receives the reasons why connections were closed. `routes` are proxies, by the
-        advertised address that they represent."""
+        advertised address that they represent. `sockets`: shared with others, who close them; None:
+        its own."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = supported_versions(profile)
@@ -63,11 +64,14 @@ class TcpNetwork:
         self.before_sending: Callable[[], None] = lambda: None
         self.on_invalid_request: Callable[[], None] = lambda: None
         """Called when a connection was closed because of what came in."""
+        self.on_request: Callable[[str], None] = lambda _: None
+        """Called with the API of each request."""
         self.check_control_request: Callable[[ControlRequest, Callable[[str], None]], None] = (
             lambda _, decide: decide("")
         )
         """Called with a control request; says why it is refused, or that it is not ("")."""
-        self._sockets = Sockets(limits, lambda text: self.clock.put(lambda: self.log(text)))
+        self._has_own_sockets = sockets is None
+        self._sockets = sockets or Sockets()
         self._reader = ThreadPoolExecutor(1, "reader")
         self._servers: dict[int, Any] = {}
         self._accepted: dict[Accepted, None] = {}
@@ -161,8 +165,14 @@ class TcpNetwork:
             opened.close()
 
     def close(self) -> None:
-        """End the sockets' thread and close everything."""
-        self._sockets.close()
+        """Close everything, and end the sockets' thread if it is our own."""
+        if self._has_own_sockets:
+            self._sockets.close()
+        else:
+            for port in list(self._servers):
+                self.stop_listening(port)
+            for opened in list(self._opened):
+                opened.close()
         self._reader.shutdown()
 
 
@@ -199,6 +209,7 @@ class Accepted:
         network = self._network
         self._read = read
         self.client = read.client_id or self._line.peer
+        network.on_request(read.api.name)
         note = network.links.note("received", read.client_id, read.correlation_id)
 
         def decide(refusal: str) -> None:

@@ -35,7 +35,7 @@ from emulator.trace.reader import SCHEMA_VERSION, Header
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
-from emulator.worlds.network.sockets import ConnectionLimits
+from emulator.worlds.network.sockets import ConnectionLimits, Sockets
 from emulator.worlds.network.tcp import TcpNetwork
 from emulator.worlds.processes.controller_check import ControllerCheck
 from emulator.worlds.processes.linked_sessions import LinkedService
@@ -89,34 +89,82 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     through: dict[tuple[str, int], tuple[str, int]] = {}
 
 
-class StandaloneBroker:
-    """One run of one broker."""
+class ProcessParts:
+    """What the brokers of one operating-system process share: time, sockets and the trace. `log`
+    receives what keeps connections out."""
 
-    def __init__(self, options: BrokerOptions) -> None:
-        self.options = options
-        self.failure = ""
-        self._session: SessionState | None = None
+    def __init__(self, options: BrokerOptions, log: Callable[[str], None]) -> None:
         header = Header(
             SCHEMA_VERSION, "", 0, options.profile.name, options.zookeeper, dict(options.settings)
         )
         self._trace = ProcessTrace(options.trace, header)
         sink = self._trace.sink
+        sink.listen(self._pass_on)
         self.clock = LiveClock()
         self.clock.begin(options.began_ns)
         self.kernel = LiveKernel(sink, self.clock)
-        self._links = CausalityLog(self._trace.links_path, lambda: sink.next_seq)
-        self.config = KafkaConfig.of(options.profile.values, options.settings)
-        limits = msgspec.convert(self.config, ConnectionLimits, from_attributes=True)
-        self.network = TcpNetwork(
-            self.kernel, self.clock, options.profile, self._links, self.log, options.through, limits
-        )
-        self.network.before_sending = self._flush
+        self.links = CausalityLog(self._trace.links_path, lambda: sink.next_seq)
+        config = KafkaConfig.of(options.profile.values, options.settings)
+        limits = msgspec.convert(config, ConnectionLimits, from_attributes=True)
+        self.sockets = Sockets(limits, lambda text: self.clock.put(lambda: log(text)))
         # Events without a recipient are written when there is time.
-        self.clock.on_idle = lambda _: self._flush()
+        self.clock.on_idle = lambda _: self.flush()
+        self._listeners: dict[int, list[Callable[[events.AnyEvent], object]]] = {}
+
+    def listen(self, broker: int, listener: Callable[[events.AnyEvent], object]) -> None:
+        """To a broker's events."""
+        self._listeners.setdefault(broker, []).append(listener)
+
+    def forget(self, broker: int) -> None:
+        """Its process is over: nobody listens to it."""
+        self._listeners.pop(broker, None)
+
+    def _pass_on(self, event: events.AnyEvent) -> None:
+        for listener in self._listeners.get(event.broker, ()):
+            listener(event)
+
+    def flush(self) -> None:
+        """Messages to others must be in the trace before they are sent: otherwise a SIGKILL after
+        the message would leave an effect without its cause."""
+        self._trace.flush()
+        self.links.flush()
+
+    def close(self) -> None:
+        self.sockets.close()
+        self.flush()
+        self._trace.close()
+        self.links.close()
+        self.kernel.close()
+
+
+class StandaloneBroker:
+    """One run of one broker."""
+
+    def __init__(
+        self, options: BrokerOptions, parts: ProcessParts | None = None, disk: Disk | None = None
+    ) -> None:
+        """`parts`: of a process that has other brokers too, and a `disk` in its memory."""
+        self.options = options
+        self.failure = ""
+        self._session: SessionState | None = None
+        self._has_own_parts = parts is None
+        self.parts = parts = parts or ProcessParts(options, self.log)
+        self.clock, self.kernel = parts.clock, parts.kernel
+        self.config = KafkaConfig.of(options.profile.values, options.settings)
+        self.network = TcpNetwork(
+            self.kernel,
+            self.clock,
+            options.profile,
+            parts.links,
+            self.log,
+            options.through,
+            parts.sockets,
+        )
+        self.network.before_sending = parts.flush
         address = parse_address(options.zookeeper)
-        self._service = KazooService(address, ClientTimes(), self.kernel.soon)
-        sink.listen(self._print_event)
-        self._disk = Disk(self.config.log_directories)
+        self.service = KazooService(address, ClientTimes(), self.kernel.soon)
+        parts.listen(options.broker, self._print_event)
+        self._disk = disk or Disk(self.config.log_directories)
         if options.data is not None:
             guards = options.profile.guards
             files = (
@@ -128,7 +176,7 @@ class StandaloneBroker:
         host, port = options.advertised
         self.node = Broker(
             BrokerContext(options.broker, self.kernel, process, self.config, options.profile),
-            LinkedService(self._service, self._links, self.kernel),
+            LinkedService(self.service, parts.links, self.kernel),
             self.network,
             self._disk,
             host=host,
@@ -142,7 +190,7 @@ class StandaloneBroker:
         check = ControllerCheck(
             self.kernel, process, self._zk_client, lambda: self._active_controller
         )
-        sink.listen(check.on_event)
+        parts.listen(options.broker, check.on_event)
         self.network.check_control_request = check
         self._page: StatusPage | None = None
         option, where = "--listen", options.listen
@@ -151,13 +199,14 @@ class StandaloneBroker:
             self.network.listen(*where, port, listener)
             if options.page is not None:
                 option, where, counts = "--page", options.page, Counts()
-                sink.listen(counts)
+                parts.listen(options.broker, counts)
                 self.network.on_invalid_request = counts.count_invalid_request
                 self._page = StatusPage(where, self.node, counts, self.clock.put)
                 self.node.page_port = self._page.port
         except OSError as error:
-            self.network.close()
+            self.close()
             raise UserError(f"{option} {where[0]}:{where[1]}: {error.strerror}") from None
+        self.log(self._addresses())
 
     def _zk_client(self) -> KafkaZkClient | None:
         """The client of the broker's current session."""
@@ -179,15 +228,14 @@ class StandaloneBroker:
         ZooKeeper."""
         address = parse_address(self.options.zookeeper)
         sys.setswitchinterval(SWITCH_S)
-        with _Signals(lambda: self.clock.put(self._terminate)):
-            self.log(self._addresses())
+        with _Signals(lambda: self.clock.put(self.terminate)):
             try:
                 if self.options.began_ns is None:  # otherwise who began it all has looked
                     wait_until_ready(address)
                     ensure_chroot(address)
                 self.kernel.now = self.clock.now_us()
-                self.node.start()
-                while self.node.context.process.state != "dead":
+                self.start()
+                while not self.is_dead:
                     self.kernel.run(self.kernel.now + SLICE_US)
             except Exception as error:
                 # Readers of the trace must see that the broker has ended; only the broker knows
@@ -196,13 +244,21 @@ class StandaloneBroker:
                     self.node.halt(f"{type(error).__name__}: {error}")
                 raise
             finally:
-                self._close()
+                self.close()
         if self.failure:
             raise ServerError(self.failure)
         return self.node.exited
 
+    def start(self) -> None:
+        """Begin to boot; the kernel's owner runs it."""
+        self.node.start()
+
+    @property
+    def is_dead(self) -> bool:
+        return self.node.context.process.state == "dead"
+
     def _addresses(self) -> str:
-        """The process's ports and their purposes."""
+        """Its ports and their purposes."""
         options = self.options
         text = f"listens at {options.listen[0]}:{options.listen[1]}"
         if options.advertised != options.listen:
@@ -211,7 +267,7 @@ class StandaloneBroker:
             text += f"; page at http://{options.page[0]}:{options.page[1]}"
         return f"{text}; ZooKeeper at {options.zookeeper}"
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         """A signal: stop in an orderly way; a second one ends the process at once."""
         if self.node.shutting_down:
             self.node.halt("second signal, the shutdown was not complete")
@@ -231,26 +287,21 @@ class StandaloneBroker:
         self.network.process_died(process)
         self.kernel.stop()
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Nothing of it stays open."""
         self.network.close()
         # A halt ends the process at once: it does not wait for responses of ZooKeeper or clients of
         # the page, and their threads end with it.
         if self.node.exited:
             if self._page is not None:
                 self._page.close()
-            self._service.close()
-        self._flush()
-        self._trace.close()
-        self._links.close()
+            self.service.close()
+        self.parts.flush()
+        self.parts.forget(self.options.broker)
         for directory in self._disk.directories:
             directory.close()
-        self.kernel.close()
-
-    def _flush(self) -> None:
-        """Messages to others must be in the trace before they are sent: otherwise a SIGKILL after
-        the message would leave an effect without its cause."""
-        self._trace.flush()
-        self._links.flush()
+        if self._has_own_parts:
+            self.parts.close()
 
     # -- what it says ------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from emulator.worlds.processes.local_brokers import GRACE_S, STARTED, LoggedBroker
+from emulator.worlds.processes.local_brokers import GRACE_S, LOOK_US, STARTED, LoggedBroker
 from zk.real.server_container import freeze
 
 if TYPE_CHECKING:  # the Docker SDK takes half a second to import
@@ -27,6 +27,8 @@ Make = Callable[[list[str]], "Container"]
 
 class ContainerBroker(LoggedBroker):
     """One broker with its current container and process."""
+
+    look_us = LOOK_US
 
     def __init__(self, broker: int, make: Make, log: Path) -> None:
         """Its output goes to `log`."""

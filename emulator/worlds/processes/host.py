@@ -29,8 +29,6 @@ from emulator.worlds.real_kafka.release import numbers_of
 from emulator.worlds.zookeeper import OwnEnsemble, OwnServer
 
 ASK_S = 1.0
-_LOOK_US = 20_000
-"""How often a process is looked at that may end by itself, or is to end."""
 _LOOK_AFTER_KILL_US = 1_000
 """SIGKILL takes effect within a millisecond or two: the trace is to say when."""
 
@@ -58,6 +56,41 @@ class SeparateProcess(HostCapabilities):
             raise Unsupported(problem)
 
 
+class KafkaProcessPart(HostOfKafka):
+    """A real broker of a mixed cluster: its next JVM may be of another version."""
+
+    install = Capabilities.supported
+
+
+class LinkOfHollow(Capabilities):
+    """It has no proxy."""
+
+    subject = "hollow brokers"
+
+
+class HollowProcessPart(HostCapabilities):
+    """What requests to the process that it shares with others can do."""
+
+    subject = "hollow brokers"
+    links = LinkOfHollow()
+
+    pause = resume = kill = terminate = install = Capabilities.supported
+
+
+class ServerOfHollow(OwnServer):
+    """Hollow brokers reach it without a tap."""
+
+    def __init__(self, hollow: frozenset[int]) -> None:
+        self._hollow = hollow
+
+    def expire_session(self, *parameters: object, **_: object) -> None:
+        if parameters[0] in self._hollow:
+            problem = f"broker {parameters[0]} is hollow: its session passes no proxy"
+            raise Unsupported(problem)
+
+    drop_connection = expire_session
+
+
 class LocalProcess(SeparateProcess):
     """Also what can be done to a process of this machine."""
 
@@ -68,13 +101,16 @@ class LocalProcess(SeparateProcess):
 def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> ClusterCapabilities:
     """The capabilities of brokers that are processes, except for the `hosts` of another kind;
     `ensemble`: in containers, where ZooKeeper's servers can be stopped one by one."""
-    server = OwnEnsemble() if ensemble else OwnServer()
+    hollow = frozenset(broker for broker, host in hosts.items() if host.kind == "hollow")
+    server = OwnEnsemble() if ensemble else ServerOfHollow(hollow) if hollow else OwnServer()
     kinds: defaultdict[int, HostCapabilities] = defaultdict(
         SeparateProcess if ensemble else LocalProcess
     )
     for broker, host in hosts.items():
         if host.kind == "kafka":
-            kinds[broker] = HostOfKafka(numbers_of(host.version))
+            kinds[broker] = KafkaProcessPart(numbers_of(host.version))
+        elif host.kind == "hollow":
+            kinds[broker] = HollowProcessPart()
     return ClusterCapabilities(kinds, server, AnyClient())
 
 
@@ -147,7 +183,7 @@ class ProcessHost:
         if self._next_look is not None:
             self._next_look.cancel()
         if not process.is_dead:
-            after_us = _LOOK_AFTER_KILL_US if signal.SIGKILL in self._sent else _LOOK_US
+            after_us = _LOOK_AFTER_KILL_US if signal.SIGKILL in self._sent else process.look_us
             self._next_look = kernel.world.lane("world").call_later(after_us, self._look)
             return
         if self._is_watched:

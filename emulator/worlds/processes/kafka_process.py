@@ -1,7 +1,7 @@
 """Real Kafka as a broker's process beside emulated ones (local_site.BrokerProcess).
 
-Its start arguments are lines of `server.properties`. Owns signals and what its log says about the
-start; `real_kafka.broker` owns its folder and the JVM.
+Its start arguments are its version and lines of `server.properties`. Owns signals and what its log
+says about the start; `real_kafka.broker` owns its folder and the JVM.
 """
 
 from __future__ import annotations
@@ -9,22 +9,32 @@ from __future__ import annotations
 import shutil
 import signal
 
-from emulator.worlds.processes.local_brokers import GRACE_S, BrokerEnded
+from emulator.worlds.processes.local_brokers import GRACE_S, LOOK_US, BrokerEnded
 from emulator.worlds.real_kafka.broker import RealBroker
+from emulator.worlds.real_kafka.release import find_release
 
 
 class KafkaProcess:
     """One broker with its current JVM."""
 
+    look_us = LOOK_US
+
     def __init__(self, real: RealBroker) -> None:
         self._real = real
         self._has_started = self._was_stopped = False
 
+    @property
+    def pid(self) -> int:
+        return self._real.pid
+
     def launch(self, words: list[str]) -> None:
-        """`words`: settings, `KEY=VALUE`; `advertised.listeners` is the address for others."""
+        """`words`: the version, and settings, `KEY=VALUE`; `advertised.listeners` is the address
+        for others."""
         self.join()
         self._has_started = self._was_stopped = False
-        settings = dict(word.split("=", 1) for word in words)
+        version, *pairs = words
+        self._real.install(find_release(version, None))
+        settings = dict(word.split("=", 1) for word in pairs)
         host, _, port = settings.pop("advertised.listeners").rpartition(":")
         self._real.configure(settings, advertised=(host, int(port)))
         self._real.start()

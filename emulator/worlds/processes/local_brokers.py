@@ -15,8 +15,9 @@ from zk.real.child import Child
 
 GRACE_S = 5.0
 _LOOK_S = 0.02
+LOOK_US = 20_000
 STARTED = ": started at "
-_MAIN = "from emulator.cli import main; main()"
+MAIN = "from emulator.cli import main; main()"
 
 
 class BrokerEnded(Exception):
@@ -45,6 +46,8 @@ class LoggedBroker:
 class LocalBroker(LoggedBroker):
     """One broker with its current process."""
 
+    look_us = LOOK_US
+
     def __init__(self, broker: int, words: list[str], log: Path) -> None:
         """`words`: the arguments of `isr broker`; its output goes to `log`."""
         super().__init__(broker, log)
@@ -62,7 +65,7 @@ class LocalBroker(LoggedBroker):
         self.stopped = self._has_started = False
         # The log continues after the last process: its "started" does not count for this one.
         self._said_before = self._log.stat().st_size if self._log.exists() else 0
-        command = [sys.executable, "-c", _MAIN, "broker", *self._words]
+        command = [sys.executable, "-c", MAIN, "broker", *self._words]
         self._child = Child(command, Path.cwd(), self._log)
 
     def current_log_text(self) -> str:

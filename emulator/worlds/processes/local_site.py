@@ -10,11 +10,13 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
+from emulator.kafka.profiles.base import profiles
 from emulator.scenario.actions.disk import DiskFault
-from emulator.scenario.actions.life import Crash
+from emulator.scenario.actions.life import Crash, Start
 from emulator.scenario.errors import UserError
 from emulator.scenario.schema import Scenario
 from emulator.worlds.live import embedded_server
+from emulator.worlds.processes.hollow_brokers import HollowBroker, HollowProcess
 from emulator.worlds.processes.kafka_process import KafkaProcess
 from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.processes.small_disk import SmallDisk
@@ -27,7 +29,10 @@ from zk.real.txnlog import Entry, read_log
 
 
 class BrokerProcess(Protocol):
-    """A broker in a process of any place."""
+    """A broker in a process of any place, alone or with others."""
+
+    look_us: int
+    """How often it is looked at whether it has ended by itself."""
 
     @property
     def started(self) -> bool: ...
@@ -130,15 +135,28 @@ class LocalDeployment:
         """`folder` gets traces, logs, and the brokers' disks."""
         self._folder = folder
         self.server: EmbeddedServer = embedded_server(scenario, data_dir)
+        self.hollow = HollowProcess(folder)
+        self._hollow = {b for b, host in scenario.hosts.items() if host.kind == "hollow"}
         # Ports are reserved for brokers that are not always running: otherwise another connection
         # on this machine could get one of them, and a restart would find it in use.
         kafka = {b: host.version for b, host in scenario.hosts.items() if host.kind == "kafka"}
         ours = [boot.broker for boot in scenario.boots if boot.broker not in kafka]
         self._reserved = {broker: reserve(0) for broker in ours}
         self._ports = {broker: int(one.getsockname()[1]) for broker, one in self._reserved.items()}
-        releases = {version: find_release(version, None) for version in set(kafka.values())}
+        # Those of upgrades too: a run does not stop for a download.
+        upgrades = [
+            profiles()[step.action.profile].release
+            for step in scenario.steps
+            if isinstance(step.action, Start)
+            and step.action.broker in kafka
+            and step.action.profile
+        ]
+        versions = {*kafka.values(), *upgrades}
+        releases = {version: find_release(version, None) for version in sorted(versions)}
         self._kafka = {
-            broker: RealBroker(broker, folder / f"broker-{broker}", releases[version])
+            broker: RealBroker(
+                broker, folder / f"broker-{broker}", releases[version], is_large=bool(self._hollow)
+            )
             for broker, version in kafka.items()
         }
         self._ports |= {broker: real.port for broker, real in self._kafka.items()}
@@ -161,7 +179,9 @@ class LocalDeployment:
     def zookeeper(self) -> Address:
         return self.server.address
 
-    def process(self, broker: int) -> LocalBroker | KafkaProcess:
+    def process(self, broker: int) -> LocalBroker | KafkaProcess | HollowBroker:
+        if broker in self._hollow:
+            return self.hollow.broker(broker)
         if broker in self._kafka:
             return KafkaProcess(self._kafka[broker])
         process = LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
@@ -170,6 +190,8 @@ class LocalDeployment:
 
     def words(self, broker: int) -> list[str]:
         words = ["--listen", f"{HOST}:{self._ports[broker]}"]
+        if broker in self._hollow:
+            return words  # its logs are in memory, and it writes no trace
         words += ["--data", str(self._data_of(broker)), "--trace", str(self._folder)]
         if broker in self._crashing:
             words += ["--synced", str(self._journal_of(broker))]
@@ -226,6 +248,7 @@ class LocalDeployment:
         return list(read_log(self.server.txn_log_dir))
 
     def close(self) -> None:
+        self.hollow.close()
         self.server.close()
         for real in self._kafka.values():
             real.close()

@@ -45,8 +45,9 @@ _BEGAN, _LOCK = "began.json", ".lock"
 _SESSIONS = {"createSession": "connect", "closeSession": "closeSession"}
 
 
-class KafkaPart(NamedTuple):
-    """What is known of one real broker: its log, and the ids of its sessions."""
+class UntracedPart(NamedTuple):
+    """What is known of a broker without a trace: the log of a real one, and the ids of its
+    sessions."""
 
     events: Sequence[AnyEvent]
     sessions: Sequence[int]
@@ -141,11 +142,11 @@ def merged_run(
     entries: Iterable[Entry],
     began_ms: float,
     requests: Iterable[Exchange],
-    kafka: Mapping[int, KafkaPart] | None = None,
+    untraced: Mapping[int, UntracedPart] | None = None,
 ) -> list[AnyEvent]:
     """One trace of everything in `folder`: the processes' traces, the `own` events of the process
     that ran them, the server's log, and the `requests` on the wire to it. `began_ms`: the start of
-    the world on the clock of the server's log; `kafka` are brokers without a trace of their own.
+    the world on the clock of the server's log; `untraced` are brokers without a trace of their own.
     """
     parts = {RUNNER: Part(own, list(read_notes(folder / (RUNNER + SUFFIX))))}
     for broker in brokers:
@@ -153,16 +154,16 @@ def merged_run(
         events = list(read_events(trace)) if has_header(trace) else []
         notes = list(read_notes(trace.with_name(trace.name + SUFFIX)))
         parts[f"broker-{broker}"] = Part(events, notes)
-    for broker, real in (kafka or {}).items():
-        parts[f"broker-{broker}"] = Part(real.events)
+    for broker, one in (untraced or {}).items():
+        parts[f"broker-{broker}"] = Part(one.events)
     whose = {
         note.zxid: who
         for who, part in parts.items()
         for note in part.notes
         if note.kind == "session" and note.zxid
     }
-    for broker, real in (kafka or {}).items():
-        whose |= dict.fromkeys(real.sessions, f"broker-{broker}")
+    for broker, one in (untraced or {}).items():
+        whose |= dict.fromkeys(one.sessions, f"broker-{broker}")
     wire = {who: all_ for who, all_ in requests_by_client(requests).items() if who in parts}
     return merged(parts, logged(entries, whose, began_ms), wire)
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.rng import Chance, Stream
 from emulator.kernel.scheduler import Process
@@ -30,6 +31,7 @@ from emulator.worlds.links import ProxiedLinks
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.processes.hollow_brokers import HollowBroker
 from emulator.worlds.processes.host import ProcessHost, process_capabilities
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.local_site import Deployment, LocalDeployment
@@ -37,8 +39,8 @@ from emulator.worlds.processes.proxies import ProcessProxies
 from emulator.worlds.processes.trace_files import (
     PROCESSES,
     RUNNER,
-    KafkaPart,
     RunnerTrace,
+    UntracedPart,
     merged_run,
 )
 from emulator.worlds.zookeeper import TappedZooKeeper
@@ -48,6 +50,9 @@ from zk.real.server import Address, wait_until_ready
 from zk.wire import Service
 
 LOCAL, COMPOSE = "processes", "compose"
+BEFORE_RPC = "2.6"
+"""The newest protocol in which leaders write ISRs to ZooKeeper (KIP-497)."""
+
 OF_CLIENTS = ("auto.create.topics.enable", "offsets.topic.replication.factor")
 
 
@@ -97,10 +102,12 @@ class ProcessWorld:
         self._runner_trace = RunnerTrace(self.folder, header, self._notes)
         self.sink.listen(self._runner_trace)
         self._service = KazooService(self.site.zookeeper, ClientTimes(), self.kernel.soon)
+        # Hollow brokers are too many for a proxy between each two.
+        proxied = [broker for broker in ids if self.host_of(broker).kind != "hollow"]
         self.links = ProcessProxies(
             self.clock.now_us,
             self.site.zookeeper,
-            {broker: Address((where,)) for broker, where in reached.items()},
+            {broker: Address((reached[broker],)) for broker in proxied},
             self.site.here,
             [broker for broker, host in scenario.hosts.items() if host.kind == "kafka"],
         )
@@ -123,7 +130,7 @@ class ProcessWorld:
                 for b in ids
             },
             zookeeper,
-            ProxiedLinks(ids, zookeeper, one_stream, self.links.between, self.site.plug),
+            ProxiedLinks(proxied, zookeeper, one_stream, self.links.between, self.site.plug),
             EmulatedClients(scenario, self.kernel, self.network, addresses, self),
             process_capabilities(scenario.hosts, ensemble=target != LOCAL),
             partial(on_the_trace, self.kernel),
@@ -145,14 +152,20 @@ class ProcessWorld:
         """The start arguments of a broker's process: those of `isr broker`, or the settings of real
         Kafka."""
         scenario, site, proxies = self.scenario, self.site, self.links
-        address = str(proxies.tap_of(broker).address)
+        is_hollow = self.host_of(broker).kind == "hollow"
+        address = str(site.zookeeper if is_hollow else proxies.tap_of(broker).address)
         settings = {**scenario.settings, **scenario.broker_settings.get(broker, {})}
         advertised = "{}:{}".format(*self._advertised(broker))
         if self.host_of(broker).kind == "kafka":
             own = {"zookeeper.connect": address, "advertised.listeners": advertised}
             # The emulated brokers have Kafka's defaults here, whatever a recording needs.
             kafka = {key: scenario.running(broker).values[key] for key in OF_CLIENTS}
-            return [f"{key}={value}" for key, value in {**kafka, **settings, **own}.items()]
+            own |= self._protocol_of_kafka(profile, propagation)
+            pairs = {**kafka, **settings, **own}.items()
+            return [
+                self._kafka_version(broker, profile),
+                *(f"{key}={value}" for key, value in pairs),
+            ]
         words = ["--id", str(broker), "--zookeeper", address, *site.words(broker)]
         if broker in proxies.advertised:
             words += ["--advertise", advertised]
@@ -167,6 +180,18 @@ class ProcessWorld:
         for key, value in settings.items():
             words += ["--set", f"{key}={value}"]
         return words
+
+    def _kafka_version(self, broker: int, profile: str) -> str:
+        """Of a real broker: an upgrade names a profile, and means that one's release."""
+        is_first = profile == self.scenario.running(broker).name
+        return self.scenario.hosts[broker].version if is_first else profiles()[profile].release
+
+    def _protocol_of_kafka(self, profile: str, propagation: str) -> dict[str, str]:
+        """Leaders of newer versions write ISRs themselves only for an older protocol."""
+        is_newer = profiles()[profile].propagation == "rpc"
+        if is_newer and (propagation or self.scenario.propagation) == "zk":
+            return {"inter.broker.protocol.version": BEFORE_RPC}
+        return {}
 
     def __enter__(self) -> ProcessWorld:
         try:
@@ -197,21 +222,24 @@ class ProcessWorld:
                 entries,
                 self._began_ms(),
                 self.links.zookeeper_requests,
-                self._kafka_parts(),
+                self._untraced_parts(),
             )
             for event in merged:
                 if event.t <= self.kernel.now:  # what the end of the run leads to is not of it
                     self._whole_trace.append(event)
         self._runner_trace.close()  # last: until now nobody else may put the trace together
 
-    def _kafka_parts(self) -> dict[int, KafkaPart]:
-        """Real Kafka's logs on the run's clock, and its sessions."""
+    def _untraced_parts(self) -> dict[int, UntracedPart]:
+        """Real Kafka's logs on the run's clock, and the sessions of real and hollow brokers."""
         began_us = round(self._began_ms() * 1000)
-        parts = {}
+        parts: dict[int, UntracedPart] = {}
         for broker in [b for b, host in self.scenario.hosts.items() if host.kind == "kafka"]:
             logged = self._read_kafka(self.folder / f"broker-{broker}", broker)
             events = [msgspec.structs.replace(one, t=max(0, one.t - began_us)) for one in logged]
-            parts[broker] = KafkaPart(events, list(self.links.tap_of(broker).sessions))
+            parts[broker] = UntracedPart(events, list(self.links.tap_of(broker).sessions))
+        for broker, one in self.cluster.hosts.items():
+            if isinstance(one.process, HollowBroker):
+                parts[broker] = UntracedPart([], one.process.sessions)
         return parts
 
     def _began_ms(self) -> float:

@@ -20,17 +20,18 @@ from zk.real.server import HOST, Address, find_java, reserve
 
 # A recorded broker lives for a minute and does little. With only the first compiler, one collector
 # thread and shared classes it starts in a few seconds, and several fit on a machine.
-_JVM = ("-Xmx256m", "-Xms256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto",
-        "-Djava.awt.headless=true")  # fmt: skip
+_JVM = ("-XX:+UseSerialGC", "-Xshare:auto", "-Djava.awt.headless=true")
+_SMALL, _LARGE = ("-Xmx256m", "-Xms256m", "-XX:TieredStopAtLevel=1"), ("-Xmx1g",)
+"""The second is Kafka's own default."""
 _LOG4J = """\
 log4j.rootLogger=INFO, server
 {appenders}
 log4j.logger.kafka=INFO
 log4j.logger.org.apache.kafka=INFO
-log4j.logger.kafka.cluster.Partition=DEBUG
-log4j.logger.kafka.controller=TRACE, controller
+log4j.logger.kafka.cluster.Partition={partition}
+log4j.logger.kafka.controller={controller}, controller
 log4j.additivity.kafka.controller=false
-log4j.logger.state.change.logger=TRACE, state-change
+log4j.logger.state.change.logger={controller}, state-change
 log4j.additivity.state.change.logger=false
 log4j.logger.kafka.request.logger=WARN
 """
@@ -63,7 +64,12 @@ class RealBroker:
         broker: int,
         folder: Path,
         release: Release,
+        *,
+        is_large: bool = False,
     ) -> None:
+        """`is_large`: among hundreds of brokers with thousands of partitions. A line for each state
+        sent to each broker would be millions: such a broker logs none of them."""
+        self._is_large = is_large
         self.id, self.folder, self.release = broker, folder, release
         self._reservations = [reserve(0)]
         self.port: int = self._reservations[0].getsockname()[1]
@@ -72,6 +78,11 @@ class RealBroker:
         """Bytes of its log that are of processes before."""
         for name in ("logs", "data"):
             (folder / name).mkdir(parents=True)
+
+    def install(self, release: Release) -> None:
+        """What it runs from its next start on, on the same disk."""
+        assert not self.runs, f"broker {self.id} runs"
+        self.release = release
 
     def configure(
         self,
@@ -108,7 +119,13 @@ class RealBroker:
         lines = [f"{key}={value}\n" for key, value in {**settings, **own}.items()]
         (self.folder / "server.properties").write_text("".join(lines), encoding="utf-8")
         appenders = "".join(_APPENDER.format(name=name) for name in LOGS)
-        (self.folder / "log4j.properties").write_text(_LOG4J.format(appenders=appenders))
+        (self.folder / "log4j.properties").write_text(
+            _LOG4J.format(
+                appenders=appenders,
+                partition="INFO" if self._is_large else "DEBUG",
+                controller="INFO" if self._is_large else "TRACE",
+            )
+        )
 
     @property
     def address(self) -> str:
@@ -121,6 +138,11 @@ class RealBroker:
     @property
     def runs(self) -> bool:
         return self._child is not None and not self._child.has_ended
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
 
     @property
     def accepts(self) -> bool:
@@ -137,6 +159,7 @@ class RealBroker:
         java = [
             find_java(),
             *_JVM,
+            *(_LARGE if self._is_large else _SMALL),
             "-Dlog4j.configuration=file:log4j.properties",
             "-Dkafka.logs.dir=logs",
             "-cp",

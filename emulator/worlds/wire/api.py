@@ -42,7 +42,9 @@ class Api(Generic[Q, R]):
     that its version does not have, so each `write` provides all values of the newest. `request` and
     `response` are the fields of both; an API whose requests or responses do not map field by field
     has methods instead. `most_entries`: the limit for all arrays of a request together. `padding`:
-    zero bytes allowed after a flexible request, because a client in use sends them.
+    zero bytes allowed after a flexible request, because a client in use sends them. `alike_from`:
+    from this version on a controller's requests to all brokers differ only in the broker epoch,
+    which follows two 32-bit numbers; each is written and read once (None: of this API none is).
     """
 
     name: ClassVar[str]
@@ -53,6 +55,7 @@ class Api(Generic[Q, R]):
     cap: ClassVar[int] = 99
     most_entries: ClassVar[int] = ENTRIES
     padding: ClassVar[int] = 0
+    alike_from: ClassVar[int | None] = None
     request: ClassVar[Table]
     response: ClassVar[Table]
 

@@ -13,7 +13,7 @@ from emulator.kafka.model.topic_names import illegal_name_reason
 from emulator.kafka.protocol import messages as m
 from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.wire.api import Api
-from emulator.worlds.wire.decoder import MOST_ENTRIES
+from emulator.worlds.wire.decoder import ENTRIES_OF_CONTROL, MOST_ENTRIES
 from emulator.worlds.wire.entities import Entity, Values
 from emulator.worlds.wire.tables import (
     ABSENT,
@@ -77,7 +77,7 @@ class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
     """Topic ids (version 5, Kafka 2.8) are not known here."""
 
     name, key, sends, cap = "LeaderAndIsr", 4, m.LeaderAndIsrRequest, 4
-    most_entries = MOST_ENTRIES
+    most_entries = ENTRIES_OF_CONTROL
     newest = {"1.0": 1, "2.2": 2, "2.4": 4}
     request = FieldTable(
         m.LeaderAndIsrRequest,
@@ -121,8 +121,9 @@ class UpdateMetadata(Api[m.UpdateMetadataRequest, m.UpdateMetadataResponse]):
     """Topic ids (version 7, Kafka 2.8) are not supported."""
 
     name, key, sends, least, cap = "UpdateMetadata", 6, m.UpdateMetadataRequest, 1, 6
-    most_entries = MOST_ENTRIES
+    most_entries = ENTRIES_OF_CONTROL
     newest = {"1.0": 4, "2.2": 5, "2.4": 6}
+    alike_from = 5
     request = FieldTable(
         m.UpdateMetadataRequest,
         _SENDER,
@@ -173,7 +174,7 @@ class StopReplica(Api[m.StopReplicaRequest, m.StopReplicaResponse]):
     """Up to version 2 one request deletes all of its partitions or none."""
 
     name, key, sends = "StopReplica", 5, m.StopReplicaRequest
-    most_entries = MOST_ENTRIES
+    most_entries = ENTRIES_OF_CONTROL
     newest = {"1.0": 0, "2.2": 1, "2.4": 2, "2.6": 3}
     request = FieldTable(m.StopReplicaRequest, _SENDER, parts={"partitions": StoppedTable()})
     response = FieldTable(

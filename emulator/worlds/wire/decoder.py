@@ -26,7 +26,11 @@ ENTRIES = 10_000
 """What a request may hold where its API says nothing else: entries of all its arrays together."""
 
 MOST_ENTRIES = 100_000
-"""The same for requests between brokers, which name all partitions, and for responses."""
+"""The same for requests between brokers, which name many partitions, and for responses."""
+
+ENTRIES_OF_CONTROL = 1_000_000
+"""The same for a controller's requests: a new one names all partitions at once, with ISR and
+replicas; 120,000 partitions of three replicas fit."""
 
 ENUMS: Mapping[str, frozenset[int]] = {
     "isolation_level": frozenset({0, 1}),

@@ -19,6 +19,7 @@ from emulator.worlds.wire.decoder import read
 from emulator.worlds.wire.discovery import ApiVersions, ranges_of
 from emulator.worlds.wire.entities import (
     Entity,
+    Schema,
     Values,
     make,
     request_schema,
@@ -128,6 +129,11 @@ def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
         raise Unsupported(f"{api.name} version {version}: {least} to {most}")
     schema = request_schema(key, version)
     header, offset = read(schema.__header_schema__, payload, 0)
+    client_id = getattr(header, "client_id", None) or ""
+    is_alike = api.alike_from is not None and version >= api.alike_from
+    if is_alike and (again := _read_again(key, version, payload, offset)) is not None:
+        entity, sent = again
+        return ReceivedRequest(api, version, correlation_id, client_id, entity, sent)
     entity, end = read(schema, payload, offset, api.most_entries)
     # Kafka ignores the remaining bytes. Here the request counts as malformed.
     padding = api.padding if schema.__flexible__ else 0
@@ -140,8 +146,59 @@ def arrived(payload: bytes, knows: Knows) -> ReceivedRequest:
         raise Malformed(f"{api.name}: {error}") from None
     if key == ApiVersions.key:  # an API does not know which versions its broker speaks
         sent = Sent((), (_newest(knows),))
-    client_id = getattr(header, "client_id", None) or ""
+    if is_alike:
+        _last_read[key] = _Alike(version, _without_epoch(payload, offset), sent.requests[0], entity)
     return ReceivedRequest(api, version, correlation_id, client_id, entity, sent)
+
+
+class _Alike(msgspec.Struct, frozen=True):
+    """The last request of an API that all brokers get: its body without the broker epoch."""
+
+    version: int
+    body: bytes
+    request: Request
+    entity: Entity | None = None
+
+
+_last_read: dict[int, _Alike] = {}
+_last_written: dict[int, _Alike] = {}
+"""By API. A thousand brokers in one process share what they are sent: the memory of one."""
+
+_EPOCH, _BEFORE_EPOCH = struct.Struct(">q"), 8
+
+
+def _without_epoch(payload: bytes, offset: int) -> bytes:
+    at = offset + _BEFORE_EPOCH
+    return payload[offset:at] + payload[at + _EPOCH.size :]
+
+
+def _read_again(key: int, version: int, payload: bytes, offset: int) -> tuple[Entity, Sent] | None:
+    """What was read already, for another broker of this process."""
+    last = _last_read.get(key)
+    if last is None or last.version != version or last.body != _without_epoch(payload, offset):
+        return None
+    assert last.entity is not None
+    (epoch,) = _EPOCH.unpack_from(payload, offset + _BEFORE_EPOCH)
+    request = msgspec.structs.replace(last.request, broker_epoch=epoch)
+    return last.entity, Sent((request,))
+
+
+def _body_of(api: Api[Request, Response], request: Request, version: int, schema: Schema) -> bytes:
+    """A request's body. One that all brokers get is written once."""
+    if api.alike_from is None or version < api.alike_from:
+        return _written(make(schema, api.write_request(request)))
+    epoch, last = getattr(request, "broker_epoch"), _last_written.get(api.key)  # noqa: B009
+    first = msgspec.structs.replace(request, broker_epoch=0)
+    if last is None or last.version != version or last.request != first:
+        body = _written(make(schema, api.write_request(first)))
+        last = _last_written[api.key] = _Alike(version, _without_epoch(body, 0), first)
+    return last.body[:_BEFORE_EPOCH] + _EPOCH.pack(epoch) + last.body[_BEFORE_EPOCH:]
+
+
+def _written(entity: Entity) -> bytes:
+    out = io.BytesIO()
+    write(out, entity)
+    return out.getvalue()
 
 
 def _newest(knows: Knows) -> ApiVersionsResponse:
@@ -159,10 +216,8 @@ def request_frame(request: Request, version: int, correlation_id: int, client_id
         "correlation_id": correlation_id,
         "client_id": client_id,
     }
-    out = io.BytesIO()
-    write(out, make(schema.__header_schema__, head))
-    write(out, make(schema, api.write_request(request)))
-    return framed(out.getvalue())
+    header = _written(make(schema.__header_schema__, head))
+    return framed(header + _body_of(api, request, version, schema))
 
 
 def response_from(payload: bytes, request: Request, version: int) -> tuple[int, Response]:

@@ -10,6 +10,7 @@ from emulator.kernel.scheduler import Kernel
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.worlds.processes.host import ProcessHost
+from emulator.worlds.processes.local_brokers import LOOK_US
 from emulator.worlds.processes.local_site import Deployment
 
 SECOND_US = 1_000_000
@@ -17,6 +18,8 @@ SECOND_US = 1_000_000
 
 class DoubledProcess:
     """A process, and the place that it is at."""
+
+    look_us = LOOK_US
 
     def __init__(self) -> None:
         self.code: int | None = 0

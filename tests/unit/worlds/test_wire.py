@@ -487,3 +487,23 @@ def test_half_a_batch_at_the_end_is_left_out_and_a_wrong_checksum_is_noticed() -
 def test_no_bytes_are_a_batch_by_accident(data: bytes) -> None:
     with pytest.raises(Malformed):
         produced(data)
+
+
+@settings(deadline=None)
+@given(epochs=st.lists(st.integers(0, 1 << 60), min_size=2, max_size=4), version=st.integers(1, 6))
+def test_what_all_brokers_get_reads_as_if_each_had_got_it_alone(
+    epochs: list[int], version: int
+) -> None:
+    """One controller's request to several brokers: their epochs alone differ."""
+    state = PartitionState(TopicPartition("orders", 0), 3, 1, 4, (1, 2), 5, (1, 2, 3))
+    live = (m.LiveBroker(1, "127.0.0.1", 9092),)
+    for number, epoch in enumerate(epochs):
+        for states in ((state,), (state, msgspec.structs.replace(state, leader=2))):
+            request = m.UpdateMetadataRequest(1, 3, epoch, states, live)
+            frame = request_frame(request, version, number, f"broker-{number}")
+            read = arrived(frame[4:], supported_versions(profiles()["2.6"]))
+            assert (read.correlation_id, read.client_id) == (number, f"broker-{number}")
+            (same,) = read.sent.requests
+            assert isinstance(same, m.UpdateMetadataRequest)
+            assert same.broker_epoch == (epoch if version >= 5 else -1)
+            assert same.states == states

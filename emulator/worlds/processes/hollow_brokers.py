@@ -1,0 +1,193 @@
+"""Brokers that share one process of this machine (`isr hollow`), each a `BrokerProcess` of its own.
+
+Owns the child, the connection to it, and what it has reported. A signal to one of its brokers is a
+request; the process itself begins with the first broker and ends with `close`.
+"""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+import threading
+import time
+from pathlib import Path
+
+import msgspec
+
+from emulator.worlds.processes.hollow import (
+    Counts,
+    Ended,
+    HollowReport,
+    HollowRequest,
+    Launch,
+    ReportCounts,
+    SessionOpened,
+    Signal,
+    Started,
+)
+from emulator.worlds.processes.local_brokers import GRACE_S, MAIN, BrokerEnded
+from zk.real.child import Child
+
+LOG = "hollow.log"
+_COUNTS_S = 60.0
+"""How long counts are waited for: the process may be busy with thousands of partitions."""
+
+
+class HollowProcess:
+    """The process, and what its brokers have become."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` takes its log."""
+        self._folder = folder
+        self._child: Child | None = None
+        self._connection: socket.socket | None = None
+        self._changed = threading.Condition()
+        self._brokers: dict[int, HollowBroker] = {}
+        self._counts = Counts({})
+
+    @property
+    def pid(self) -> int:
+        assert self._child is not None
+        return self._child.pid
+
+    def broker(self, broker: int) -> HollowBroker:
+        """One that has not been launched yet."""
+        self._brokers[broker] = HollowBroker(broker, self)
+        return self._brokers[broker]
+
+    def send(self, request: HollowRequest) -> None:
+        """To a process that has ended: nothing."""
+        if self._connection is None:
+            self._start()
+        assert self._connection is not None
+        try:
+            self._connection.sendall(msgspec.json.encode(request) + b"\n")
+        except OSError:
+            pass  # its reader says that it has ended
+
+    def _start(self) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [sys.executable, "-c", MAIN, "hollow", str(theirs.fileno())]
+            log = self._folder / LOG
+            self._child = Child(command, Path.cwd(), log, descriptors=[theirs.fileno()])
+        self._connection = ours
+        threading.Thread(target=self._read, args=(ours,), name="hollow", daemon=True).start()
+
+    def _read(self, connection: socket.socket) -> None:
+        """A thread of its own."""
+        with connection.makefile("rb") as lines:
+            for line in lines:
+                report = msgspec.json.decode(line, type=HollowReport)
+                with self._changed:
+                    if isinstance(report, Counts):
+                        self._counts = report
+                    else:
+                        self._brokers[report.broker].on_report(report)
+                    self._changed.notify_all()
+        with self._changed:
+            for one in self._brokers.values():
+                one.on_report(Ended(one.broker, -signal.SIGKILL, "its process has ended"))
+            self._changed.notify_all()
+
+    def wait_until_dead(self, broker: HollowBroker, timeout_s: float) -> bool:
+        with self._changed:
+            return self._changed.wait_for(lambda: broker.is_dead, timeout_s)
+
+    def counts(self) -> Counts:
+        """What its brokers have done so far."""
+        before = self._counts
+        self.send(ReportCounts())
+        with self._changed:
+            is_new = self._changed.wait_for(lambda: self._counts is not before, _COUNTS_S)
+            assert is_new, f"no counts within {_COUNTS_S:g} s"
+            return self._counts
+
+    def close(self) -> None:
+        """All of it ends."""
+        child, self._child = self._child, None
+        if child is not None and self._connection is not None:
+            self._connection.shutdown(socket.SHUT_RDWR)
+            if child.wait(GRACE_S) is None:
+                child.kill()
+            self._connection.close()
+
+
+class HollowBroker:
+    """One broker of the process."""
+
+    look_us = 200_000
+
+    def __init__(self, broker: int, process: HollowProcess) -> None:
+        self.broker, self._process = broker, process
+        self.is_dead = True
+        self.sessions: list[int] = []
+        """ZooKeeper sessions of all that it was."""
+        self._code: int | None = None
+        self._failure = ""
+        self._has_started = self._was_stopped = False
+        self._killed_at_s = 0.0
+
+    def on_report(self, report: Started | SessionOpened | Ended) -> None:
+        """The reader's thread."""
+        match report:
+            case Started():
+                self._has_started = True
+            case SessionOpened(session=session):
+                if session not in self.sessions:
+                    self.sessions.append(session)
+            case Ended(code=code, failure=failure) if not self.is_dead:
+                self._code, self._failure, self.is_dead = code, failure, True
+
+    def launch(self, words: list[str]) -> None:
+        self.join()
+        self._has_started = self._was_stopped = self.is_dead = False
+        self._code = None
+        self._process.send(Launch(self.broker, words))
+
+    @property
+    def started(self) -> bool:
+        """Whether its sockets answer. BrokerEnded when they never will."""
+        if self.is_dead and not self._has_started:
+            raise BrokerEnded(f"broker {self.broker} has ended: {self._failure}")
+        return self._has_started
+
+    @property
+    def runs(self) -> bool:
+        return not self.is_dead and not self._was_stopped
+
+    def pause(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def terminate(self) -> None:
+        self._was_stopped = True
+        self._killed_at_s = time.monotonic() + GRACE_S
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self._was_stopped = True
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if not self.is_dead:
+            self._process.send(Signal(self.broker, number))
+
+    def exit_code(self, timeout_s: float) -> int | None:
+        self._process.wait_until_dead(self, timeout_s)
+        return self._code
+
+    def join(self) -> None:
+        """It has ended."""
+        if self.is_dead:
+            return
+        self.resume()
+        if not self._was_stopped:
+            self.terminate()
+        left_s = max(0.0, self._killed_at_s - time.monotonic())
+        if not self._process.wait_until_dead(self, left_s):
+            self.kill()
+            self._process.wait_until_dead(self, GRACE_S)

@@ -1,0 +1,88 @@
+"""Mixed clusters against all-real ones: who plays which role, and how a mixed run is judged."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+from emulator.conformance.recording import read_recording, write_recording
+from emulator.scenario.load import loads
+from tools.fidelity.mixed import ALL_REAL, MIXES, STORIES, Mix, judged, scenario_text, warnings
+
+RECORDED = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
+
+
+@pytest.mark.parametrize("story", STORIES)
+def test_every_role_of_every_story_is_real_or_ours(story: str) -> None:
+    texts = {mix: scenario_text(story, mix, "2.6.3") for mix in MIXES}
+    assert len(set(texts.values())) == 8
+    for mix, text in texts.items():
+        loaded = loads(text, story)
+        assert (len(loaded.hosts) == len(loaded.boots)) is (mix == ALL_REAL)
+        assert {str(host) for host in loaded.hosts.values()} <= {"kafka 2.6.3"}
+        assert (loaded.boots[0].broker in loaded.hosts) is mix.controller
+
+
+def test_a_mixed_run_is_held_to_the_all_real_ones(tmp_path: Path) -> None:
+    story = tmp_path / "story"
+    for number in (1, 2):
+        stored(story / "RRR" / str(number), RECORDED / str(number), ["a fetch failed"])
+    # One that is as an all-real run was, and one whose real brokers complained of something new.
+    stored(story / "ORR" / "1", RECORDED / "1", ["a fetch failed"])
+    stored(story / "OOO" / "1", RECORDED / "1", ["what is this?"])
+    rows = {row.mix: row for row in judged(story, "2.6.3")}
+    assert set(rows) == {"RRR", "ORR", "OOO"}
+    assert (rows["RRR"].runs, rows["ORR"].runs) == (2, 1)
+    assert rows["ORR"].matched == 1
+    assert rows["ORR"].equal == "1, 1, 1, 1, 1, 1, 1"
+    assert rows["ORR"].delays_inside == rows["ORR"].delays > 0
+    assert (rows["ORR"].unusual_sentences, rows["OOO"].unusual_sentences) == ("", "what is this?")
+
+
+def test_a_mixed_run_that_decided_otherwise_does_not_match(tmp_path: Path) -> None:
+    story = tmp_path / "story"
+    for number in (1, 2):
+        stored(story / "RRR" / str(number), RECORDED / str(number), [])
+    stored(story / "ORR" / "1", RECORDED / "1", [])
+    other = read_recording(story / "ORR" / "1")
+    for fact in other.of("zookeeper"):
+        if fact.get("path", "").endswith("/state") and fact["op"] == "setData":
+            fact["data"] = json.dumps({**json.loads(fact["data"]), "isr": [9]})
+    write_recording(other, story / "ORR" / "1")
+    (row,) = (row for row in judged(story, "2.6.3") if row.mix == "ORR")
+    assert row.matched == 0
+    assert row.difference.startswith("no run equal in state history")
+
+
+def stored(folder: Path, recording: Path, sentences: list[str]) -> None:
+    shutil.copytree(recording, folder)
+    (folder / "warnings.json").write_text(json.dumps({"broker-1": sentences}))
+
+
+def test_sentences_are_what_was_logged_before_the_end_less_what_varies(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "server.log").write_text(
+        "[2026-11-23 18:40:01,100] INFO all is well (kafka.server.KafkaServer)\n"
+        "[2026-11-23 18:40:02,100] WARN to 127.0.0.1:9092 in [1, 2, 3] (kafka.server.X)\n"
+        "[2026-11-23 18:40:02,200] ERROR 7 fails (type=A, states=[B(c)]) to broker 2 (kafka.Y)\n"
+        "[2026-11-23 18:40:09,100] WARN at the end (kafka.server.X)\n"
+    )
+    ended_s = datetime(2026, 11, 23, 18, 40, 5).astimezone().timestamp()
+    assert list(warnings(tmp_path, ended_s)) == [
+        "to N:N in [N] (kafka.server.X)",
+        "N fails (a request) to broker N (kafka.Y)",
+    ]
+
+
+def test_a_mix_is_written_in_the_order_of_its_roles() -> None:
+    assert str(Mix(controller=False, leader=True, follower=True)) == "ORR"
+
+
+def test_a_scenario_of_a_story_is_a_scenario() -> None:
+    text = scenario_text("leader-crash", Mix(True, False, True), "2.6.3")
+    assert yaml.safe_load(text)["hosts"] == {2: "kafka 2.6.3", 3: "kafka 2.6.3"}
