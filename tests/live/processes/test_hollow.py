@@ -50,6 +50,7 @@ def test_each_of_them_is_a_broker(isr: Isr, tmp_path: Path) -> None:
             code, out, err = isr("run", tmp_path / "hollow.yaml", "--json", "--out", tmp_path)
         if code != UNKNOWN:
             break
+    assert out, err
     summary = json.loads(out)
     assert code == 0, (summary, err)
     run = Path(summary["run_directory"])
