@@ -177,6 +177,8 @@ class HollowBrokers:
             options = self._options_of(words)
             if self._parts is None:
                 self._parts = ProcessParts(options, _log)
+                # The run began before this process: time-outs must not begin there.
+                self._parts.kernel.now = self._parts.clock.now_us()
             config = KafkaConfig.of(options.profile.values, options.settings)
             stored = self._disks.setdefault(broker, DiskInMemory(config.log_directories))
             disk = stored.boot(config, options.profile.guards)
