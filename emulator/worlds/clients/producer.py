@@ -479,6 +479,10 @@ class _BrokerThread:
     def is_up(self) -> bool:
         return self._connection is not None and self._connection.open
 
+    def _has_ended(self) -> bool:
+        """A method: the answer changes while the thread waits."""
+        return self._is_decommissioned
+
     @property
     def is_idle(self) -> bool:
         return not (self.is_up or self._is_wanted or self._is_connecting)
@@ -533,7 +537,7 @@ class _BrokerThread:
     async def _run(self) -> None:
         while True:
             await self._woken.take()
-            if self._is_decommissioned:
+            if self._has_ended():
                 return
             if self._is_wanted or self._producer.has_ready(self._broker.broker):
                 self._is_connecting = True
@@ -547,7 +551,7 @@ class _BrokerThread:
         if self.is_up:
             return self._connection
         await self._kernel.sleep_until(self._reconnect_us)
-        if self._is_decommissioned:
+        if self._has_ended():
             return None
         self._back_off()
         self._was_tried = True
@@ -558,7 +562,7 @@ class _BrokerThread:
         except Disconnected:
             self.wake()
             return None
-        if self._is_decommissioned:
+        if self._has_ended():
             connection.close()
             return None
         self._connection, self.sent_us = connection, self._kernel.now
@@ -619,7 +623,7 @@ class _BrokerThread:
 
     @labelled("look_at_queue")
     def _look_at_queue(self) -> None:
-        if self._is_decommissioned:
+        if self._has_ended():
             return
         self._lane.call_later(SCAN_US, self._look_at_queue)
         self._producer.expire(self._broker.broker)
@@ -628,7 +632,7 @@ class _BrokerThread:
     def _look_at_requests(self) -> None:
         """rd_kafka_broker_timeout_scan: with socket.max.fails 1 a single timeout closes the
         connection."""
-        if self._is_decommissioned:
+        if self._has_ended():
             return
         self._lane.call_later(SCAN_US, self._look_at_requests)
         late = any(request.times_out_us <= self._kernel.now for request in self._in_flight)
