@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
@@ -51,7 +51,7 @@ class OneBroker:
         self.seen: list[str] = []
         self.held: list[Callable[[], None]] = []
 
-    def __enter__(self) -> OneBroker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -382,7 +382,7 @@ def asks_of_the_second(turn: int) -> int:
         cluster.run_ms(500)
         producer.hand_over(1)
         cluster.run_ms(3000)
-        return cluster.asked_second  # type: ignore[attr-defined]
+        return cluster.asked_second
 
 
 def two_partitions(cluster: TwoBrokers) -> Producer:
