@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
@@ -51,7 +51,7 @@ class OneBroker:
         self.seen: list[str] = []
         self.held: list[Callable[[], None]] = []
 
-    def __enter__(self) -> OneBroker:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -151,11 +151,13 @@ class TwoBrokers(OneBroker):
         self.network.listen(SECOND.port, Listener(self.process, 2, self._receive_second))
         self.asked_second = 0
 
+        self.led = {ORDERS_0: 1, ORDERS_1: 2}
+        self.live = (BROKER, SECOND)
+
     def _receive(self, request: Any, connection: ServerConnection) -> None:
         if isinstance(request, MetadataRequest):
-            led = {ORDERS_0: 1, ORDERS_1: 2}
-            states = tuple(state_of(p, leader=leader) for p, leader in led.items())
-            connection.respond(MetadataResponse((BROKER, SECOND), 1, states, 9))
+            states = tuple(state_of(p, leader=leader) for p, leader in self.led.items())
+            connection.respond(MetadataResponse(self.live, 1, states, 9))
         else:
             super()._receive(request, connection)
 
@@ -380,7 +382,36 @@ def asks_of_the_second(turn: int) -> int:
         cluster.run_ms(500)
         producer.hand_over(1)
         cluster.run_ms(3000)
-        return cluster.asked_second  # type: ignore[attr-defined]
+        return cluster.asked_second
+
+
+def two_partitions(cluster: TwoBrokers) -> Producer:
+    """A producer with a connection to both brokers."""
+    process, settings = cluster.kernel.process("producer-1"), ProducerSettings("1", 100)
+    both = [ORDERS_0, ORDERS_1]
+    producer = Producer("producer-1", cluster.bootstrap, process, both, settings)
+    cluster.run_ms(10)
+    producer.hand_over(1)
+    cluster.run_ms(100)
+    cluster.take()
+    return producer
+
+
+def test_a_broker_that_metadata_does_not_list_is_left() -> None:
+    """rd_kafka_metadata_decommission_unavailable_brokers: the broker would still answer. Its
+    partition has no leader until the next scan of topics (rd_kafka_broker_fail)."""
+    with TwoBrokers(*range(10)) as cluster:
+        producer = two_partitions(cluster)
+        cluster.led, cluster.live = {ORDERS_0: 1, ORDERS_1: 1}, (BROKER,)
+        cluster.run_ms(1000)
+        asked = cluster.asked_second
+        cluster.take()
+        producer.hand_over(1)
+        cluster.run_ms(100)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 1"]
+        cluster.run_ms(1000)
+        assert [line.split(" ", 1)[1] for line in cluster.take()] == ["produce 1 to 1"]
+        assert cluster.asked_second == asked
 
 
 def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_have_one() -> None:
@@ -389,7 +420,7 @@ def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_
         producer = cluster.producer(topic_metadata_refresh_interval_ms=60_000)
         cluster.leader = -1
         producer.hand_over(1)
-        cluster.run_ms(1000)
+        cluster.run_ms(900)
         asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
         assert [later - t for t, later in pairwise(asked)] == [100, 200, 400]
         cluster.leader = 1
@@ -402,12 +433,13 @@ def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_
 def test_metadata_is_refreshed_at_the_seconds_of_a_clients_life_however_late_it_gets_going() -> (
     None
 ):
-    with OneBroker() as cluster:
+    with OneBroker(7) as cluster:
         settings = ProducerSettings("1", 100)
         process = cluster.kernel.process("producer-1")
-        Producer("producer-1", cluster.bootstrap, process, [ORDERS_0], settings, 300_000)
+        producer = Producer("producer-1", cluster.bootstrap, process, [ORDERS_0], settings, 300_000)
+        producer.hand_over(1)
         cluster.run_ms(3500)
-        asked = [int(line.split()[0]) for line in cluster.seen]
+        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
         assert [ms - ms % 50 for ms in asked] == [300, 1000, 2000, 3000]
 
 

@@ -17,6 +17,7 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 SEEDS_MAX = 40
 MATCHED = {
     "kafka-2.6.3/admin-znodes": "a command znode is listed before it is deleted",
+    "kafka-2.6.3/zombie-controller": "a client leaves brokers that metadata does not list",
     "kafka-2.6.3/quick-bounce": "a process that finds its old registration exits",
     "kafka-1.1.1/leader-crash": "the asynchronous client without fenced writes",
     "kafka-1.1.1/reassignment": "a completed move is taken out of a command that nobody reads",

@@ -82,6 +82,8 @@ class ClusterView:
         self._bootstrap, self._process = bootstrap, process
         self._kernel = bootstrap.kernel
         self.leaders: dict[TopicPartition, LiveBroker] = {}
+        self.brokers: dict[int, LiveBroker] = {}
+        """Those that the last metadata lists."""
         self._epochs: dict[TopicPartition, int] = {}
         self._topics_since_us: dict[str, int] = {}
         self._last_response: MetadataResponse | None = None
@@ -140,7 +142,7 @@ class ClusterView:
     def take_metadata(self, topics: tuple[str, ...], response: object) -> None:
         """A broker has responded to a query for `topics` (none: all), on any connection."""
         assert isinstance(response, MetadataResponse)
-        brokers = {b.broker: b for b in response.brokers}
+        brokers = self.brokers = {b.broker: b for b in response.brokers}
         self.controller = brokers.get(response.controller_id)
         self._forget_deleted_topics(topics, response)
         last, self._last_response = self._last_response, response
@@ -196,6 +198,11 @@ class ClusterView:
         self.leaders.pop(partition, None)
         # Otherwise an identical response would not restore the leader.
         self._last_response = None
+
+    def forget_epoch(self, partition: TopicPartition) -> None:
+        """Believe whatever leader is named next (rd_kafka_toppar_forget_leader)."""
+        self.forget(partition)
+        self._epochs.pop(partition, None)
 
 
 class Consumer:

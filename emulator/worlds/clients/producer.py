@@ -3,9 +3,10 @@
 As in librdkafka one thread serves one broker. It connects and queries the broker's versions: a
 paused process accepts connections but does not respond. Then it sends the queues of the partitions
 that the broker leads, and checks once a second for timed-out requests. A single timeout closes the
-connection, and all requests in flight on it are retried, perhaps with another leader. Owns no rule
-of Kafka's brokers. Sources: the recordings' README; librdkafka 2.3 and later (CONFIGURATION.md;
-rdkafka_broker.c; rdkafka_partition.c rd_kafka_retry_msgq).
+connection, and all requests in flight on it are retried, perhaps with another leader. A broker that
+metadata no longer lists is decommissioned: its connection is closed, even if it responds. Owns no
+rule of Kafka's brokers. Sources: the recordings' README; librdkafka 2.10 and later
+(CONFIGURATION.md; rdkafka_broker.c; rdkafka_metadata.c; rdkafka_partition.c rd_kafka_retry_msgq).
 """
 
 from __future__ import annotations
@@ -55,9 +56,16 @@ LAST_CHANCE_US = 100_000
 Draw = Callable[[str, str], int]
 """(purpose, actor): a draw of the world. `retry_jitter` and `reconnect_jitter` are thousandths of a
 back-off, `client_scan` microseconds to the first look for what has timed out, `client_turn` which
-partition is first, beyond their number."""
+partition or broker is first, beyond their number, `client_decommission` microseconds until a
+broker's thread ends."""
 
-FIXED = {"retry_jitter": 1000, "reconnect_jitter": 1000, "client_scan": 0, "client_turn": 0}
+FIXED = {
+    "retry_jitter": 1000,
+    "reconnect_jitter": 1000,
+    "client_scan": 0,
+    "client_turn": 0,
+    "client_decommission": 0,
+}
 """For a world that draws nothing."""
 
 RETRIABLE = frozenset(
@@ -137,13 +145,15 @@ class Producer:
         self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
         self._handed_over = self._waiting = 0
         self._threads: dict[int, _BrokerThread] = {}
+        self._leaving: set[TopicPartition] = set()
+        """Their broker is decommissioned, and its thread has not ended."""
         self._lane = process.lane(name)
         self._stopped = False
         self._topics = tuple(dict.fromkeys(p.topic for p in partitions))
         self._queries = 0
         self._round: _Round | None = None
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
-        self._lane.call_later(draw("client_scan", name) + SCAN_US, self._scan_leaderless)
+        self._lane.call_later(SCAN_US, self._scan_topics)
 
     # -- the driver --------------------------------------------------------------------------------
 
@@ -188,11 +198,35 @@ class Producer:
         await self._kernel.sleep(self._start_us)
         while True:
             self._kernel.cause = -1
-            if self._query_idle_broker() or await self._query_any_broker():
+            if self._query_broker() or await self._query_bootstrap():
                 pause_us = period_us - (self._kernel.now - made_us) % period_us
             else:
                 pause_us = RECONNECT_BACKOFF_MS * 1000
             await self._kernel.sleep(pause_us)
+
+    def _query_broker(self) -> bool:
+        """Query metadata on an open connection; where none is, open one to a known broker, and the
+        next query finds it. False: only a bootstrap server is left to ask."""
+        return self._query_idle_broker() or self._connect_any()
+
+    def _connect_any(self) -> bool:
+        """rd_kafka_connect_any: to a broker that was never connected to, else to one that is not
+        about to reconnect by itself. False: every known broker is down (rd_kafka_rebootstrap)."""
+        threads = self._threads
+        known = list(self.view.brokers.values())
+        candidates = [b for b in known if b.broker not in threads] or [
+            b for b in known if not self._waiting_for(b.broker) and threads[b.broker].is_idle
+        ]
+        if not candidates:
+            return any(not threads[broker.broker].is_down for broker in known)
+        turn = self.draw("client_turn", f"{self.name}-connect") if len(candidates) > 1 else 0
+        self._thread(candidates[turn % len(candidates)]).connect()
+        return True
+
+    def _thread(self, broker: LiveBroker) -> _BrokerThread:
+        if broker.broker not in self._threads:
+            self._threads[broker.broker] = _BrokerThread(self, broker)
+        return self._threads[broker.broker]
 
     def _query_idle_broker(self) -> bool:
         """Query metadata on an open connection, behind its requests in flight: that of the broker
@@ -209,16 +243,32 @@ class Producer:
         equals[turn % len(equals)].query_metadata(self._topics)
         return True
 
-    async def _query_any_broker(self) -> bool:
-        """Query metadata on a new connection."""
+    async def _query_bootstrap(self) -> bool:
+        """Query metadata on a new connection, which is not used once brokers are known."""
         answered = await self.view.refresh(self._topics)
         if answered:
             self._wake()
         return answered
 
     def take_metadata(self, answer: object) -> None:
+        led = {p: leader.broker for p, leader in self.view.leaders.items()}
         self.view.take_metadata(self._topics, answer)
+        for broker in sorted(self._threads.keys() - self.view.brokers.keys()):
+            partitions = [p for p, leader in led.items() if leader == broker]
+            self._leaving.update(partitions)
+            self._threads.pop(broker).decommission(partitions)
+        # Until its old broker's thread lets go of it, no other serves a partition.
+        for partition in self._leaving:
+            self.view.leaders.pop(partition, None)
         self._wake()
+
+    def leave(self, partitions: list[TopicPartition]) -> None:
+        """The thread of a decommissioned broker ends. It forgets the new leaders, too, which the
+        metadata has already named (rd_kafka_broker_fail): only metadata that comes from now on
+        brings them back."""
+        for partition in partitions:
+            self._leaving.discard(partition)
+            self.view.forget_epoch(partition)
 
     def refresh(self) -> None:
         """Query metadata until it is current (rd_kafka_metadata_fast_leader_query)."""
@@ -234,8 +284,8 @@ class Producer:
             self._queries = 0
             return
         self._queries += 1
-        if not self._query_idle_broker():
-            self.process.spawn(f"{self.name}-metadata-now", self._query_any_broker())
+        if not self._query_broker():
+            self.process.spawn(f"{self.name}-metadata-now", self._query_bootstrap())
         backoff_us = self._backoff_us(
             self._queries, self.draw("retry_jitter", f"{self.name}-query")
         )
@@ -249,17 +299,20 @@ class Producer:
         leaders = self.view.leaders
         for partition, queue in self._queues.items():
             if queue and (leader := leaders.get(partition)) is not None:
-                if leader.broker not in self._threads:
-                    self._threads[leader.broker] = _BrokerThread(self, leader)
-                self._threads[leader.broker].wake()
+                self._thread(leader).wake()
 
-    @labelled("scan_leaderless")
-    def _scan_leaderless(self) -> None:
-        """rd_kafka_topic_scan_all: expire records of partitions without a leader, which no broker's
-        thread serves."""
-        self._lane.call_later(SCAN_US, self._scan_leaderless)
+    @labelled("scan_topics")
+    def _scan_topics(self) -> None:
+        """rd_kafka_topic_scan_all: query metadata if a partition's leader is unknown or down, and
+        expire records of partitions without a leader, which no broker's thread serves."""
+        self._lane.call_later(SCAN_US, self._scan_topics)
+        leaders, threads = self.view.leaders, self._threads
+        leaderless = [p for p in self.partitions if p not in leaders]
+        led = (threads.get(leader.broker) for leader in leaders.values())
+        if leaderless or any(thread is None or not thread.is_up for thread in led):
+            self._query_idle_broker()
         if self._waiting:
-            self._expire([p for p in self.partitions if p not in self.view.leaders])
+            self._expire(leaderless)
 
     # -- queues ------------------------------------------------------------------------------------
 
@@ -408,6 +461,8 @@ class _BrokerThread:
         self._woken: Queue[None] = Queue(self._kernel)
         self._in_flight: list[_InFlightRequest] = []
         self._connection: ClientConnection | None = None
+        self._is_wanted = self._is_connecting = self._is_decommissioned = False
+        self._was_tried = False
         self._failed_with = TRANSPORT
         self._reconnect_us = 0
         self.sent_us = 0
@@ -423,6 +478,39 @@ class _BrokerThread:
     @property
     def is_up(self) -> bool:
         return self._connection is not None and self._connection.open
+
+    def _has_ended(self) -> bool:
+        """A method: the answer changes while the thread waits."""
+        return self._is_decommissioned
+
+    @property
+    def is_idle(self) -> bool:
+        return not (self.is_up or self._is_wanted or self._is_connecting)
+
+    @property
+    def is_down(self) -> bool:
+        """The last connection, or attempt at one, has failed."""
+        return self._was_tried and not self.is_up
+
+    def connect(self) -> None:
+        """Connect although no records wait."""
+        self._is_wanted = True
+        self.wake()
+
+    def decommission(self, partitions: list[TopicPartition]) -> None:
+        """Metadata lists this broker no longer: end the thread (RD_KAFKA_OP_TERMINATE)."""
+        self._is_decommissioned = True
+        self._lane.call_later(
+            self._producer.draw("client_decommission", self._name),
+            partial(self._terminate, partitions),
+        )
+
+    @labelled("terminate")
+    def _terminate(self, partitions: list[TopicPartition]) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._producer.leave(partitions)
+        self.wake()
 
     def query_metadata(self, topics: tuple[str, ...]) -> None:
         """Query metadata on the open connection."""
@@ -449,8 +537,12 @@ class _BrokerThread:
     async def _run(self) -> None:
         while True:
             await self._woken.take()
-            if self._producer.has_ready(self._broker.broker):
+            if self._has_ended():
+                return
+            if self._is_wanted or self._producer.has_ready(self._broker.broker):
+                self._is_connecting = True
                 connection = await self._connected()
+                self._is_wanted = self._is_connecting = False
                 if connection is not None:
                     self._send(connection)
 
@@ -459,7 +551,10 @@ class _BrokerThread:
         if self.is_up:
             return self._connection
         await self._kernel.sleep_until(self._reconnect_us)
+        if self._has_ended():
+            return None
         self._back_off()
+        self._was_tried = True
         timeout_ms = self._producer.settings["api.version.request.timeout.ms"]
         try:
             connection = await self._producer.view.connection("produce", self._broker)
@@ -467,7 +562,10 @@ class _BrokerThread:
         except Disconnected:
             self.wake()
             return None
-        self._connection = connection
+        if self._has_ended():
+            connection.close()
+            return None
+        self._connection, self.sent_us = connection, self._kernel.now
         return connection
 
     def _back_off(self) -> None:
@@ -525,6 +623,8 @@ class _BrokerThread:
 
     @labelled("look_at_queue")
     def _look_at_queue(self) -> None:
+        if self._has_ended():
+            return
         self._lane.call_later(SCAN_US, self._look_at_queue)
         self._producer.expire(self._broker.broker)
 
@@ -532,6 +632,8 @@ class _BrokerThread:
     def _look_at_requests(self) -> None:
         """rd_kafka_broker_timeout_scan: with socket.max.fails 1 a single timeout closes the
         connection."""
+        if self._has_ended():
+            return
         self._lane.call_later(SCAN_US, self._look_at_requests)
         late = any(request.times_out_us <= self._kernel.now for request in self._in_flight)
         if late and self._connection is not None:
