@@ -251,10 +251,10 @@ class Producer:
         return answered
 
     def take_metadata(self, answer: object) -> None:
-        led = {p: leader.broker for p, leader in self.view.leaders.items()}
+        leader_of = {p: leader.broker for p, leader in self.view.leaders.items()}
         self.view.take_metadata(self._topics, answer)
         for broker in sorted(self._threads.keys() - self.view.brokers.keys()):
-            partitions = [p for p, leader in led.items() if leader == broker]
+            partitions = [p for p, leader in leader_of.items() if leader == broker]
             self._leaving.update(partitions)
             self._threads.pop(broker).decommission(partitions)
         # Until its old broker's thread lets go of it, no other serves a partition.
@@ -308,8 +308,8 @@ class Producer:
         self._lane.call_later(SCAN_US, self._scan_topics)
         leaders, threads = self.view.leaders, self._threads
         leaderless = [p for p in self.partitions if p not in leaders]
-        led = (threads.get(leader.broker) for leader in leaders.values())
-        if leaderless or any(thread is None or not thread.is_up for thread in led):
+        connections = (threads.get(leader.broker) for leader in leaders.values())
+        if leaderless or any(thread is None or not thread.is_up for thread in connections):
             self._query_idle_broker()
         if self._waiting:
             self._expire(leaderless)
