@@ -151,7 +151,6 @@ def test_the_target_in_virtual_time_is_that_of_its_zookeeper(isr: Isr, tmp_path:
         ("slow_disk: {broker: 1, ms_per_append: 5}", "slow disk is not supported for"),
         ("fail_log_dir: {broker: 1}", "fail log dir is not supported for"),
         ("hold: {broker: 1, at: zookeeper}", "hold is not supported for"),
-        ("crash: {broker: 1, lose: unflushed}", "the operating system keeps unflushed records"),
     ],
 )
 def test_a_fault_that_processes_cannot_be_given_is_said_before_anything_starts(

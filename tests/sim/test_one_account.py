@@ -144,6 +144,7 @@ def test_an_imported_run_has_one_account(imported: Account) -> None:
     check_staleness(imported)
     check_propagation(imported)
     check_processes(imported)
+    check_water_levels(imported)
     check_report(imported)
     check_top(imported)
 

@@ -27,6 +27,10 @@ class Level(NamedTuple):
     leo: int
     hw: int
 
+    @property
+    def is_known(self) -> bool:
+        return self.leo >= 0 or self.hw >= 0
+
 
 class Leadership(msgspec.Struct):
     """`broker` is leader in its own view during [from_us, to_us)."""
@@ -124,8 +128,7 @@ class WaterLevels:
         """The replica's levels at `at_us`; None if unknown."""
         levels = self.levels.get(name, {}).get(broker, [])
         place = bisect_right(levels, at_us, key=lambda level: level.from_us) - 1
-        known = place >= 0 and (levels[place].leo >= 0 or levels[place].hw >= 0)
-        return levels[place] if known else None
+        return levels[place] if place >= 0 and levels[place].is_known else None
 
     def now(self, name: TopicPartition, broker: int) -> tuple[int | None, int | None]:
         """The replica's log end offset and high watermark now; None if unknown."""
@@ -176,7 +179,7 @@ class WaterLevels:
                 continue  # the trace does not contain this leader's log
             ends = [*(level.from_us for level in levels[1:]), until_us]
             for level, to_us in zip(levels, ends, strict=True):
-                if to_us > level.from_us:
+                if to_us > level.from_us and level.is_known:
                     lag = level.leo - level.hw
                     lags.append(HwLag(term.broker, level.from_us, to_us, lag))
         return lags

@@ -36,10 +36,10 @@ def test_hosts_are_read_and_written_as_they_were() -> None:
     [
         ("{4: process}", "there is no broker 4; the cluster has 1, 2, 3"),
         ("{one: process}", "there is no broker -1"),
-        ("{3: kafka}", "expected process, container or kafka VERSION, not 'kafka'"),
-        ("{3: kafka 2}", "expected process, container or kafka VERSION"),
-        ("{3: process 2.6.3}", "expected process, container or kafka VERSION"),
-        ("{3: 2.6.3}", "expected process, container or kafka VERSION"),
+        ("{3: kafka}", "expected process, hollow, container or kafka VERSION, not 'kafka'"),
+        ("{3: kafka 2}", "expected process, hollow, container or kafka VERSION"),
+        ("{3: process 2.6.3}", "expected process, hollow, container or kafka VERSION"),
+        ("{3: 2.6.3}", "expected process, hollow, container or kafka VERSION"),
     ],
 )
 def test_a_mistake_is_named_with_its_line(hosts: str, message: str) -> None:
