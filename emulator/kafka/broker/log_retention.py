@@ -13,8 +13,9 @@ from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.model.errors import KafkaError
 from emulator.kafka.model.offset_log import OffsetLog, Segment
-from emulator.kernel.sync import Condition, Monitor, Promise
+from emulator.kernel.sync import Promise
 from emulator.trace.values import TopicPartition
+from zk.wire import labelled
 
 LONGEST_MS = 7 * 24 * 3_600_000
 """What a log may hold that is deleted by time alone, as Kafka has it by default."""
@@ -35,8 +36,7 @@ class LogRetention:
         hosted: Callable[[TopicPartition], Partition | None],
     ) -> None:
         self._context, self._logs, self._hosted = context, logs, hosted
-        self._monitor = Monitor(context.kernel, "logRetention")
-        self._is_earlier = Condition(context.kernel, self._monitor)
+        self._is_due: Promise[None] = Promise(context.kernel)
         self._due_ms = logs.wall_ms() + LONGEST_MS
         """No run before then finds anything to delete."""
         self._log_start_moved: Promise[None] = Promise(context.kernel)
@@ -68,9 +68,17 @@ class LogRetention:
         self._logs.checkpoint_log_start_offsets()
 
     async def _until_due(self) -> None:
-        async with self._monitor:
-            while (left_ms := self._due_ms - self._logs.wall_ms()) > 0:
-                await self._is_earlier.wait(left_ms * 1000)
+        kernel = self._context.kernel
+        while (left_ms := self._due_ms - self._logs.wall_ms()) > 0:
+            self._is_due = Promise(kernel)
+            task = kernel.this_task()
+            timer = task.process.lane(task.thread).call_later(left_ms * 1000, self._on_due)
+            await self._is_due.wait()
+            timer.cancel()
+
+    @labelled("timeout")
+    def _on_due(self) -> None:
+        self._is_due.resolve(None)
 
     def _reconsider(self, partition: TopicPartition, log: OffsetLog) -> None:
         """A log was opened, has other settings, or starts elsewhere."""
@@ -79,7 +87,7 @@ class LogRetention:
         due_ms = self._due(partition, log)
         if due_ms < self._due_ms:
             self._due_ms = due_ms
-            self._is_earlier.signal_all()
+            self._is_due.resolve(None)
 
     def _due(self, partition: TopicPartition, log: OffsetLog) -> int:
         """Before then nothing of it can be deleted."""
