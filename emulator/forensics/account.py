@@ -98,6 +98,8 @@ class Account:
         self.partitions: dict[TopicPartition, Known] = {}
         self.controller_epoch = -1
         self.version = ""
+        self.latest_start: int | None = None
+        """The place of the last BrokerStarting in `events`."""
         self.metadata: _Metadata | None = None
         self.registered = False
         self.creating_ms = 0

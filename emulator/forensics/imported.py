@@ -218,9 +218,9 @@ def _sources(reading: Reading, entries: list[Entry]) -> tuple[list[Source], Cloc
         profile = profile_of(account.version) if account.version else TAKEN_FOR
         corrected: list[AnyEvent] = []
         for event in account.events:
-            # By the reference clock; a start gets the broker's version.
+            # By the reference clock; a start whose version is not logged gets the broker's last.
             changed: dict[str, int | str] = {"t": event.t - ahead_us}
-            if isinstance(event, e.BrokerStarting):
+            if isinstance(event, e.BrokerStarting) and not event.profile:
                 changed["profile"] = profile
             corrected.append(msgspec.structs.replace(event, **changed))
         sources.append(Source(BROKER_LOGS, corrected))

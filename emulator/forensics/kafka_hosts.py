@@ -27,7 +27,7 @@ def read_kafka_host(folder: Path, broker: int) -> list[AnyEvent]:
     profile = profile_of(account.version) if account.version else ""
     return [
         msgspec.structs.replace(event, profile=profile)
-        if isinstance(event, e.BrokerStarting)
+        if isinstance(event, e.BrokerStarting) and not event.profile
         else event
         for event in account.events
     ]

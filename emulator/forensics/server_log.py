@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from emulator.forensics.account import Account, known, left_out, sentence
 from emulator.forensics.clocks import ZOOKEEPER
 from emulator.forensics.log_fields import numbers, parse_partition, parse_state
+from emulator.kafka.profiles.base import profile_of
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, TopicPartition
 
@@ -194,6 +197,7 @@ def _starting(account: Account, match: re.Match[str]) -> None:
     account.partitions.clear()
     account.registered = False
     account.emit(e.BrokerStarting, profile="")
+    account.latest_start = len(account.events) - 1
     account.emit(e.ProcessStateChanged, state="starting")
 
 
@@ -262,6 +266,11 @@ def _session_expired(account: Account, match: re.Match[str]) -> None:
 @sentence("org.apache.kafka.common.utils.AppInfoParser", r"Kafka version ?: (?P<version>[\d.]+)")
 def _version(account: Account, match: re.Match[str]) -> None:
     account.version = match["version"].rstrip(".")
+    # Kafka logs its version after "starting": an upgraded broker has another one at each start.
+    if account.latest_start is not None:
+        start = account.events[account.latest_start]
+        profile = profile_of(account.version)
+        account.events[account.latest_start] = msgspec.structs.replace(start, profile=profile)
 
 
 left_out(

@@ -24,6 +24,7 @@ FORMS = {
     "create_topic": "{topic: u, assignment: [[1, 2]]}",
     "add_partitions": "{topic: t, assignment: [[2, 1]]}",
     "delete_topic": "t",
+    "delete_records": "{topic: t, before: 1}",
     "reassign": "{topic: t, partition: 0, replicas: [2, 3]}",
     "preferred_election": "{partitions: [t-0]}",
     "unclean_election": "{partitions: [t-0]}",

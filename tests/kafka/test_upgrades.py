@@ -28,17 +28,17 @@ cluster:
     auto.leader.rebalance.enable: false
 hosts: {hosts}
 topics: {orders: {partitions: [[1, 2, 3], [2, 1, 3]]}}
-workload: [{produce: orders, rate: 5, acks: all, from: 2s, until: 118s}]
+workload: [{produce: orders, rate: 5, acks: all, from: 2s, until: 78s}]
 faults:
   - {at: 4s, terminate: {broker: 1}}
-  - {at: 10s, start: {broker: 1, profile: "2.7", propagation: zk}}
-  - {at: 32s, terminate: {broker: 2}}
-  - {at: 38s, start: {broker: 2, profile: "2.7", propagation: zk}}
-  - {at: 60s, terminate: {broker: 1}}
-  - {at: 66s, start: {broker: 1, profile: "2.8", propagation: zk}}
-  - {at: 88s, terminate: {broker: 2}}
-  - {at: 94s, start: {broker: 2, profile: "2.8", propagation: zk}}
-run: 122s
+  - {at: 9s, start: {broker: 1, profile: "2.7", propagation: zk}}
+  - {at: 22s, terminate: {broker: 2}}
+  - {at: 27s, start: {broker: 2, profile: "2.7", propagation: zk}}
+  - {at: 40s, terminate: {broker: 1}}
+  - {at: 45s, start: {broker: 1, profile: "2.8", propagation: zk}}
+  - {at: 58s, terminate: {broker: 2}}
+  - {at: 63s, start: {broker: 2, profile: "2.8", propagation: zk}}
+run: 82s
 kernel_late: 2s
 expect:
   - leader of orders-0 goes 1 -> 2 -> 1 -> 2 -> 1

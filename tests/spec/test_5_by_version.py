@@ -157,16 +157,25 @@ def test_5_4_a_follower_truncates_to_where_its_leaders_log_parts_from_its_own() 
         assert play.network.sent[-1][1].partitions[0].last_fetched_epoch == 5
 
 
-def test_5_4_what_stands_beside_a_diverging_epoch_is_processed_before_the_log_is_truncated() -> (
-    None
-):
-    """Up to 3.5 the leader's high watermark is taken over as far as the log goes, and taken back
-    with the records."""
-    with told_to_follow({"profile": "2.8"}, (4, 10)) as play:
+@pytest.mark.parametrize(
+    ("how", "applied"),
+    [
+        ({"profile": "2.8"}, ["hw 10"]),
+        (switched("truncation-before-watermark", True, "2.8"), []),
+    ],
+)
+def test_5_4_up_to_3_3_2_the_high_watermark_is_applied_before_the_log_is_truncated(
+    how: dict[str, object], applied: list[str]
+) -> None:
+    """It goes as far as the old log, and comes down with the records that are truncated
+    (KAFKA-14704)."""
+    with told_to_follow(how, (4, 10)) as play:
         play << "to 2: Fetch orders-0@10"
-        play >> answered(fetched(ORDERS_0, hw=12, diverging=(4, 7))) << "hw 10"
+        play >> answered(fetched(ORDERS_0, hw=12, diverging=(4, 7)))
+        for line in applied:
+            play << line
         play << "orders-0 truncated to 7" << "to 2: Fetch orders-0@7"
-        assert log_of(play) == (7, 7)
+        assert log_of(play) == (7, 7 if applied else 0)
 
 
 def test_5_4_a_disk_that_fails_at_a_diverging_epoch_fails_the_partition() -> None:

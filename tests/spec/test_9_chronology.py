@@ -56,6 +56,7 @@ GUARDS = [
     ("2.8", "truncation on fetch (KAFKA-10554)", "truncation-on-fetch"),
     ("3.1", "HW re-evaluated after AlterIsr (KAFKA-13091)", "hw-after-alter-isr"),
     ("3.2.1", "retry fix (KAFKA-14010)", "clear-before-callback"),
+    ("3.3.3", "truncation before the high watermark (KAFKA-14704)", "truncation-before-watermark"),
     ("3.3", "eligibility checks for ISR members (KIP-841)", "eligible-members"),
 ]
 

@@ -53,6 +53,8 @@ HELD_BY = {
     "test_5_4_from_0_11_on_a_follower_starts_where_its_leader_does_and_says_so",
     "truncation-on-fetch": "test_5_by_version:"
     "test_5_4_from_2_8_on_a_follower_fetches_at_once_and_says_its_last_epoch",
+    "truncation-before-watermark": "test_5_by_version:"
+    "test_5_4_up_to_3_3_2_the_high_watermark_is_applied_before_the_log_is_truncated",
     "diverging-fetch-not-counted": "test_5_by_version:test_3_2_a_diverging_fetch_is_no_progress",
     "small-update-metadata": "test_6_by_version:"
     "test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them",

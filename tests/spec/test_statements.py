@@ -179,6 +179,7 @@ HELD: dict[str, tuple[str, ...]] = {
     "skip empty UpdateMetadata": ("every-death-is-told",),
     "AlterPartition v1, leader recovery state": ("AlterPartition v1 or later (KIP-704)", LIMITS),
     "3.2.1: retry fix": ("clear-before-callback",),
+    "a follower truncates before it applies the high watermark": ("truncation-before-watermark",),
     "eligibility checks for ISR members": ("eligible-members",),
     "fetch from non-replica is an error": (LIMITS,),
     "KRaft production ready": (LIMITS,),

@@ -28,6 +28,7 @@ from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
     LOG_START_FOLLOWED,
+    TRUNCATION_BEFORE_WATERMARK,
     TRUNCATION_BY_EPOCH,
     TRUNCATION_IN_ROUNDS,
 )
@@ -77,6 +78,7 @@ class ReplicaFetcherThread:
         self._truncates_by_epoch = TRUNCATION_BY_EPOCH in context.guards
         self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
+        self._truncates_first = TRUNCATION_BEFORE_WATERMARK in context.guards
         self._follows_log_start = LOG_START_FOLLOWED in context.guards
         self._fenced = FETCH_FENCING in context.guards
         self.leader, self.fetcher_id = leader, fetcher_id
@@ -274,11 +276,13 @@ class ReplicaFetcherThread:
                 ):
                     continue
                 if answer.error is Errors.NONE:
-                    # The high watermark is applied first, limited to the log end before the
-                    # truncation (AbstractFetcherThread.scala@2.8.2 processFetchRequest).
-                    await self._process_partition_data(answer, state)
-                    if answer.diverging_epoch is not None and context.truncates_on_fetch:
-                        diverging[partition] = answer.diverging_epoch
+                    diverges = answer.diverging_epoch if context.truncates_on_fetch else None
+                    if diverges is not None:
+                        diverging[partition] = diverges
+                    # Up to 3.3.2 the high watermark is applied before the truncation, limited only
+                    # by the log end that is about to go (KAFKA-14704).
+                    if diverges is None or not self._truncates_first:
+                        await self._process_partition_data(answer, state)
                 elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
                     await self._handle_out_of_range(partition, state, fetch.current_leader_epoch)
                 elif answer.error is Errors.FENCED_LEADER_EPOCH:

@@ -305,6 +305,15 @@ def test_a_brokers_life(line: str, kind: type | None, state: str) -> None:
     assert process.state == state
 
 
+def test_each_process_of_an_upgraded_broker_has_its_own_version() -> None:
+    logger = "org.apache.kafka.common.utils.AppInfoParser"
+    events = said((SERVER, "starting"), (logger, "Kafka version: 2.6.3"),
+                  (SERVER, "starting"), (logger, "Kafka version: 2.7.2"),
+                  (SERVER, "starting"))  # fmt: skip
+    starts = [it.profile for it in events if isinstance(it, e.BrokerStarting)]
+    assert starts == ["2.6", "2.7", ""]
+
+
 def test_a_process_registers_once_later_ones_come_from_its_session() -> None:
     logger = "kafka.zk.KafkaZkClient"
     line = (

@@ -161,6 +161,17 @@ DIVERGING_FETCH_NOT_COUNTED = Guard(
     citation="spec §3.3, H25; ReplicaManager.scala@2.7.2 updateFollowerFetchState",
 )
 
+TRUNCATION_BEFORE_WATERMARK = Guard(
+    name="truncation-before-watermark",
+    kafka="KAFKA-14704",
+    since="3.3.3",
+    unneeded_before="2.8",
+    does="A follower that is told a diverging epoch truncates, and applies nothing else of that"
+    " response. Without it: it first applies the leader's high watermark, so that for a moment"
+    " records that it is about to truncate count as committed.",
+    citation="spec §5.4; AbstractFetcherThread.scala@3.3.2 processFetchRequest",
+)
+
 FETCHES_COMPLETED_OUTSIDE_THE_LOCK = Guard(
     name="fetches-completed-outside-the-lock",
     kafka="KAFKA-7697",
