@@ -201,7 +201,6 @@ class ProcessWorld:
             self._runner_trace.begin(self._began_ms())
         except BaseException:
             self.close()
-            self._runner_trace.close()
             raise
         return self
 
@@ -213,7 +212,7 @@ class ProcessWorld:
             self._end_brokers()
             entries = self.site.gather() if kind is None else []
         finally:
-            self.close()
+            self._take_down()
         if kind is None:
             merged = merged_run(
                 self.folder,
@@ -253,7 +252,11 @@ class ProcessWorld:
         self.cluster.close()
 
     def close(self) -> None:
-        """Remove everything."""
+        """Remove everything; the traces of the processes are not merged."""
+        self._take_down()
+        self._runner_trace.close()
+
+    def _take_down(self) -> None:
         self._end_brokers()
         self.links.close()
         self.network.close()
