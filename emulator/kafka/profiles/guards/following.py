@@ -166,7 +166,7 @@ TRUNCATION_BEFORE_WATERMARK = Guard(
     kafka="KAFKA-14704",
     since="3.3.3",
     unneeded_before="2.8",
-    does="A follower that is told a diverging epoch truncates, and applies nothing else of that"
+    does="A follower that receives a diverging epoch truncates, and applies nothing else of that"
     " response. Without it: it first applies the leader's high watermark, so that for a moment"
     " records that it is about to truncate count as committed.",
     citation="spec §5.4; AbstractFetcherThread.scala@3.3.2 processFetchRequest",
