@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -94,16 +95,19 @@ class HollowCluster:
         """The controller first, the stand-by next, and then all others together."""
         hosts = self.world.cluster.hosts
         for broker in (CONTROLLER, STANDBY):
-            host = self.world.cluster.start(broker)
-            self.until(f"broker {broker} is up", lambda host=host: host.started)  # type: ignore[misc]
+            self.world.cluster.start(broker)
+            self.until(f"broker {broker} is up", partial(self._have_started, (broker,)))
         # Some at a time: each has ZooKeeper's connection time-out to get through its boot.
         for first in self.hollow_ids[::AT_ONCE]:
             now = [broker for broker in self.hollow_ids if first <= broker < first + AT_ONCE]
             for broker in now:
                 self.world.cluster.start(broker)
-            self.until("some are up", lambda now=now: all(hosts[b].started for b in now))  # type: ignore[misc]
+            self.until("some are up", partial(self._have_started, now))
         self.until("all are up", lambda: all(host.started for host in hosts.values()))
         self.until("all know all", lambda: self.world.cluster.is_up)
+
+    def _have_started(self, brokers: Sequence[int]) -> bool:
+        return all(self.world.cluster.hosts[broker].started for broker in brokers)
 
     def until(self, what: str, done: Callable[[], bool]) -> None:
         limit_us = self.kernel.now + PATIENCE_US

@@ -1,4 +1,4 @@
-"""DeleteRecords: a leader's log starts later, and the request waits until its followers' do too.
+"""DeleteRecords: the leader moves its log start and waits until its followers have done the same.
 
 Owns the purgatory and the low watermark of a partition. Knows neither segments nor retention.
 Sources: server/ReplicaManager.scala deleteRecords, server/DelayedDeleteRecords.scala,
@@ -27,7 +27,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace.values import TopicPartition
 
 HIGH_WATERMARK = -1
-"""In place of an offset: everything that is committed."""
+"""Instead of an offset: delete everything that is committed."""
 NO_LOW_WATERMARK = -1
 
 Respond = Callable[[DeleteRecordsResponse], None]
@@ -45,7 +45,7 @@ class DeleteRecordsStatus:
 
 
 class RecordDeletion:
-    """All that one broker deletes for its clients."""
+    """Handles the DeleteRecords requests of one broker."""
 
     def __init__(
         self,
@@ -58,15 +58,15 @@ class RecordDeletion:
         self._context, self._partitions, self._logs = context, partitions, logs
         self._metadata_cache, self._error_of_unhosted = metadata_cache, error_of_unhosted
         self._purgatory: Purgatory | None = None
-        """Kafka's is there from the start; nobody can tell before the first request."""
+        """Kafka creates it at the start; before the first request that makes no difference."""
 
     async def delete_records(self, request: DeleteRecordsRequest, respond: Respond) -> None:
-        """What is deleted stays so, also where the time runs out before all replicas have done
-        it."""
+        """Deleted records stay deleted, even if the timeout passes before all replicas have deleted
+        them."""
         statuses = {p: await self._delete_on_leader(p, offset) for p, offset in request.offsets}
         for status in statuses.values():
             if status.error is Errors.NONE:
-                # The answer if the time runs out first.
+                # The result if the timeout passes first.
                 status.acks_pending = status.low_watermark < status.required_offset
                 if status.acks_pending:
                     status.error = Errors.REQUEST_TIMED_OUT
@@ -81,7 +81,7 @@ class RecordDeletion:
         )
 
     async def check_and_complete(self, partition: TopicPartition) -> None:
-        """A follower's log start has moved, or the broker's role."""
+        """Called when a follower's log start has moved, or the broker's role has changed."""
         if self._purgatory is not None and self._purgatory.is_watched(partition):
             await self._purgatory.check_and_complete(partition)
 
@@ -93,7 +93,7 @@ class RecordDeletion:
         hosted = self._partitions.get(partition)
         if hosted is None:
             return DeleteRecordsStatus(self._error_of_unhosted(partition))
-        # In a read section: the role cannot change before the log has another start.
+        # In a read section, so that the role cannot change before the log start moves.
         await hosted.lock.pass_read()
         log = hosted.leader_log
         if log is None:
@@ -111,7 +111,7 @@ class RecordDeletion:
         return DeleteRecordsStatus(Errors.NONE, required, self._low_watermark_of(hosted, log))
 
     def low_watermark(self, partition: TopicPartition) -> int | Errors:
-        """As far as every live replica has deleted."""
+        """The lowest log start of all live replicas."""
         hosted = self._partitions.get(partition)
         if hosted is None:
             return self._error_of_unhosted(partition)
@@ -119,14 +119,14 @@ class RecordDeletion:
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else self._low_watermark_of(hosted, log)
 
     def _low_watermark_of(self, hosted: Partition, log: OffsetLog) -> int:
-        # A dead replica's log starts where its leader's does when it is back.
+        # A dead replica takes over the leader's log start when it returns.
         is_alive = self._metadata_cache.alive_broker
         starts = (r.log_start_offset for r in hosted.remotes.values() if is_alive(r.broker))
         return min([log.log_start_offset, *starts])
 
 
 class DelayedDeleteRecords(DelayedOperation):
-    """Waits until the low watermark of every partition has reached the offset, or for time."""
+    """Waits until every partition's low watermark has reached its offset, or for the timeout."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class DelayedDeleteRecords(DelayedOperation):
 
 
 def response_of(statuses: dict[TopicPartition, DeleteRecordsStatus]) -> DeleteRecordsResponse:
-    """A low watermark that has not come far enough is said beside the error."""
+    """A partition that timed out also has its current low watermark."""
     return DeleteRecordsResponse(
         tuple(DeletedRecords(p, s.error, s.low_watermark) for p, s in statuses.items())
     )

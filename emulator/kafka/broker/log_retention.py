@@ -1,6 +1,6 @@
-"""Retention: old segments go, by time, by size, and where the log starts behind them.
+"""Retention: deletes old segments by time, by size, and below the log start.
 
-Owns which segments are deletable. Only what is committed goes. Source: log/LogManager.scala
+Owns which segments are deletable; uncommitted records are not. Source: log/LogManager.scala
 cleanupLogs, log/Log.scala@2.6.3 deleteOldSegments.
 """
 
@@ -18,12 +18,12 @@ from emulator.trace.values import TopicPartition
 from zk.wire import labelled
 
 LONGEST_MS = 7 * 24 * 3_600_000
-"""What a log may hold that is deleted by time alone, as Kafka has it by default."""
+"""Kafka's default retention."""
 INITIAL_DELAY_MS = 30_000
 """LogManager.scala@2.6.3 InitialTaskDelayMs."""
 
 ShouldDelete = Callable[[Segment, Segment | None], bool]
-"""Of a segment and the one behind it."""
+"""Decides about a segment, given it and the next one."""
 
 
 class LogRetention:
@@ -38,12 +38,12 @@ class LogRetention:
         self._context, self._logs, self._hosted = context, logs, hosted
         self._is_due: Promise[None] = Promise(context.kernel)
         self._due_ms = logs.wall_ms() + LONGEST_MS
-        """No run before then finds anything to delete."""
+        """No run before this time finds anything to delete."""
         self._log_start_moved: Promise[None] = Promise(context.kernel)
         logs.on_change = self._reconsider
 
     def start(self) -> None:
-        """Runs that find nothing are left out: with Kafka's settings all are, for a week."""
+        """Runs that would delete nothing are skipped; with Kafka's defaults for a week."""
         config, schedule = self._context.config, self._context.scheduler.schedule_when
         schedule(
             "kafka-log-retention",
@@ -81,7 +81,7 @@ class LogRetention:
         self._is_due.resolve(None)
 
     def _reconsider(self, partition: TopicPartition, log: OffsetLog) -> None:
-        """A log was opened, has other settings, or starts elsewhere."""
+        """A log was opened, or its settings or its start have changed."""
         if log.segments and log.log_start_offset > log.segments[0].base_offset:
             self._log_start_moved.resolve(None)
         due_ms = self._due(partition, log)
@@ -90,7 +90,7 @@ class LogRetention:
             self._is_due.resolve(None)
 
     def _due(self, partition: TopicPartition, log: OffsetLog) -> int:
-        """Before then nothing of it can be deleted."""
+        """The earliest time at which a segment of this log can be deleted."""
         now_ms, config, topic = self._logs.wall_ms(), self._context.config, partition.topic
         segments = log.segments
         if len(segments) > 1 and segments[1].base_offset <= log.log_start_offset:
@@ -150,7 +150,7 @@ class LogRetention:
 
     @staticmethod
     def _delete(hosted: Partition, log: OffsetLog, should_delete: ShouldDelete) -> None:
-        """The oldest segments, up to the first that is to stay (deletableSegments)."""
+        """Delete the oldest segments, up to the first that must stay (deletableSegments)."""
         number, segments = 0, log.segments
         for number, segment in enumerate(segments):
             following = segments[number + 1] if number + 1 < len(segments) else None

@@ -21,10 +21,11 @@ Kind = Literal[
 
 
 class BreakConnection(Action, frozen=True, tag="break_connection"):
-    """The connection breaks at the next `count` requests of kind `request` (any, if empty) from
-    `broker` to `peer` (0: no more): `before` the request arrives, or `after` it was processed, so
-    that the response is lost. With `late_ms` the connection breaks at once and the request still
-    arrives after this delay; a second copy on a new connection may be processed first."""
+    """The connection breaks at the next `count` requests from `broker` to `peer`; 0 ends it. `when`
+    is `before` the request arrives, or `after` it was processed, so that the response is lost.
+    Without a `request`, any kind counts. With `late_ms` the connection breaks at once and the
+    request still arrives after this delay; a second copy on a new connection may be processed
+    first."""
 
     broker: int
     peer: int

@@ -22,9 +22,10 @@ Op = Literal[
 
 
 class DropConnection(Action, frozen=True, tag="drop_connection"):
-    """The connection of `broker` breaks at its next `count` operations `op` (any, if empty; 0: no
-    more): `before` the server receives it, or `after` it was applied, so that the response is lost.
-    The client cannot distinguish the two; it reconnects within its session."""
+    """The connection of `broker` breaks at its next `count` operations `op`; 0 ends it. `when` is
+    `before` the server receives it, or `after` it was applied, so that the response is lost.
+    Without an `op`, any operation counts. The client cannot distinguish the two; it reconnects
+    within its session."""
 
     broker: int
     when: When

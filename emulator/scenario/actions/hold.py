@@ -37,9 +37,9 @@ class _Hold(Action, frozen=True):
 class Hold(_Hold, frozen=True, tag="hold"):
     """The next thread or message of `broker` that reaches a place stops until it is released, and
     with it everything behind it on its thread or connection. `at: request` and `answer`: a message
-    to `peer` (any, if empty) of the kind `of`; `zookeeper`: a thread about to send ZooKeeper an
-    operation `of` on a znode whose path begins with `which`; `zookeeper_reply`: a thread that has
-    the response; `watch`: the event thread at an event; `checkpoint`: a thread at a checkpoint `of`
+    to `peer` (any, if empty) of the kind `of`. `zookeeper`: a thread about to send ZooKeeper an
+    operation `of` on a znode whose path begins with `which`. `zookeeper_reply`: a thread that has
+    the response. `watch`: the event thread at an event. `checkpoint`: a thread at a checkpoint `of`
     of the core, for `which`. Empty values match anything."""
 
     def apply(self, world: World) -> None:

@@ -1,9 +1,9 @@
 """Many emulated brokers in one process, launched and signalled by another one.
 
-The process's side: requests come as lines of JSON through a connection, and what becomes of a
-broker goes back the same way. Each broker is a `StandaloneBroker` with its own port and ZooKeeper
-session; kernel, clock and sockets are shared. Logs are in memory, and outlive a broker as a disk
-does. `hollow_brokers` is the other side.
+This is the process's side. Requests come as lines of JSON through a connection, and reports about
+brokers go back the same way. Each broker is a `StandaloneBroker` with its own port and ZooKeeper
+session; kernel, clock and sockets are shared. Logs are in memory and survive a
+restart of their broker, like a disk. `hollow_brokers` is the other side.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from zk.real.kazoo_service import KazooService
 
 
 class Launch(msgspec.Struct, frozen=True, tag="launch"):
-    """`words`: what follows `isr broker`."""
+    """Start a broker with the arguments of `isr broker`."""
 
     broker: int
     words: list[str]
@@ -53,7 +53,7 @@ HollowRequest: TypeAlias = Launch | Signal | ReportCounts
 
 
 class Started(msgspec.Struct, frozen=True, tag="started"):
-    """Its sockets answer."""
+    """The broker accepts connections."""
 
     broker: int
 
@@ -74,7 +74,7 @@ class Ended(msgspec.Struct, frozen=True, tag="ended"):
 
 
 class Count(msgspec.Struct):
-    """Of one kind: how many, and when the last came, by the machine's monotonic clock."""
+    """The number of events of one kind, and the time of the last, by the monotonic clock."""
 
     count: int = 0
     last_ns: int = 0
@@ -98,7 +98,7 @@ _COUNTED = (
     events.MetadataCacheUpdated,
     events.ZkSessionState,
 )
-"""What a measurement asks for; fetches would only cost time."""
+"""The events that measurements use; counting fetches would only cost time."""
 
 
 class HollowBrokers:
@@ -120,9 +120,9 @@ class HollowBrokers:
         self._counts: dict[str, Count] = {}
 
     def run(self) -> None:
-        """Until the other end of the connection closes it."""
+        """Run until the other end closes the connection."""
         threading.Thread(target=self._read, name="requests", daemon=True).start()
-        # The first launch says what all have in common.
+        # The first launch has the options that all brokers share.
         while self._parts is None and not self._is_over.is_set():
             self._has_received.wait()
             self._take_requests()
@@ -177,7 +177,7 @@ class HollowBrokers:
             options = self._options_of(words)
             if self._parts is None:
                 self._parts = ProcessParts(options, _log)
-                # The run began before this process: time-outs must not begin there.
+                # The run began before this process; timeouts must not count from there.
                 self._parts.kernel.now = self._parts.clock.now_us()
             config = KafkaConfig.of(options.profile.values, options.settings)
             stored = self._disks.setdefault(broker, DiskInMemory(config.log_directories))

@@ -1,7 +1,7 @@
 """Brokers that share one process of this machine (`isr hollow`), each a `BrokerProcess` of its own.
 
-Owns the child, the connection to it, and what it has reported. A signal to one of its brokers is a
-request; the process itself begins with the first broker and ends with `close`.
+Owns the child process, the connection to it, and its reports. A signal to one of its brokers is a
+request. The process starts with the first broker and ends with `close`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _COUNTS_S = 60.0
 
 
 class HollowProcess:
-    """The process, and what its brokers have become."""
+    """The process, and the state of its brokers."""
 
     def __init__(self, folder: Path) -> None:
         """`folder` takes its log."""
@@ -52,12 +52,12 @@ class HollowProcess:
         return self._child.pid
 
     def broker(self, broker: int) -> HollowBroker:
-        """One that has not been launched yet."""
+        """A broker that has not been launched yet."""
         self._brokers[broker] = HollowBroker(broker, self)
         return self._brokers[broker]
 
     def send(self, request: HollowRequest) -> None:
-        """To a process that has ended: nothing."""
+        """Send a request; does nothing if the process has ended."""
         if self._connection is None:
             self._start()
         assert self._connection is not None
@@ -96,7 +96,7 @@ class HollowProcess:
             return self._changed.wait_for(lambda: broker.is_dead, timeout_s)
 
     def counts(self) -> Counts:
-        """What its brokers have done so far."""
+        """The events of its brokers so far, by kind."""
         before = self._counts
         self.send(ReportCounts())
         with self._changed:
@@ -105,7 +105,7 @@ class HollowProcess:
             return self._counts
 
     def close(self) -> None:
-        """All of it ends."""
+        """End the process and all its brokers."""
         child, self._child = self._child, None
         if child is not None and self._connection is not None:
             self._connection.shutdown(socket.SHUT_RDWR)
@@ -123,7 +123,7 @@ class HollowBroker:
         self.broker, self._process = broker, process
         self.is_dead = True
         self.sessions: list[int] = []
-        """ZooKeeper sessions of all that it was."""
+        """The ZooKeeper sessions of all its runs."""
         self._code: int | None = None
         self._failure = ""
         self._has_started = self._was_stopped = False
@@ -148,7 +148,7 @@ class HollowBroker:
 
     @property
     def started(self) -> bool:
-        """Whether its sockets answer. BrokerEnded when they never will."""
+        """Whether it accepts connections. BrokerEnded if it ended before that."""
         if self.is_dead and not self._has_started:
             raise BrokerEnded(f"broker {self.broker} has ended: {self._failure}")
         return self._has_started
@@ -181,7 +181,7 @@ class HollowBroker:
         return self._code
 
     def join(self) -> None:
-        """It has ended."""
+        """Wait until it has ended; kill it if it does not stop in time."""
         if self.is_dead:
             return
         self.resume()

@@ -13,7 +13,12 @@ from collections.abc import Iterable
 import msgspec
 from kio.schema.errors import ErrorCode
 
-from emulator.kafka.protocol.messages import ApiVersionsResponse, Request, Response
+from emulator.kafka.protocol.messages import (
+    ApiVersionsResponse,
+    Request,
+    Response,
+    UpdateMetadataRequest,
+)
 from emulator.worlds.wire.api import Api, Knows, Sent, apis
 from emulator.worlds.wire.decoder import read
 from emulator.worlds.wire.discovery import ApiVersions, ranges_of
@@ -162,9 +167,11 @@ class _Alike(msgspec.Struct, frozen=True):
 
 _last_read: dict[int, _Alike] = {}
 _last_written: dict[int, _Alike] = {}
-"""By API. A thousand brokers in one process share what they are sent: the memory of one."""
+"""The last request of each API. Brokers of one process share it: memory and time of one."""
 
 _EPOCH, _BEFORE_EPOCH = struct.Struct(">q"), 8
+"""The broker epoch, the only part that differs, follows the controller's id and epoch (4 bytes
+each)."""
 
 
 def _without_epoch(payload: bytes, offset: int) -> bytes:
@@ -173,7 +180,7 @@ def _without_epoch(payload: bytes, offset: int) -> bytes:
 
 
 def _read_again(key: int, version: int, payload: bytes, offset: int) -> tuple[Entity, Sent] | None:
-    """What was read already, for another broker of this process."""
+    """The request, if another broker of this process has read the same body already."""
     last = _last_read.get(key)
     if last is None or last.version != version or last.body != _without_epoch(payload, offset):
         return None
@@ -187,7 +194,8 @@ def _body_of(api: Api[Request, Response], request: Request, version: int, schema
     """A request's body. One that all brokers get is written once."""
     if api.alike_from is None or version < api.alike_from:
         return _written(make(schema, api.write_request(request)))
-    epoch, last = getattr(request, "broker_epoch"), _last_written.get(api.key)  # noqa: B009
+    assert isinstance(request, UpdateMetadataRequest)
+    epoch, last = request.broker_epoch, _last_written.get(api.key)
     first = msgspec.structs.replace(request, broker_epoch=0)
     if last is None or last.version != version or last.request != first:
         body = _written(make(schema, api.write_request(first)))
