@@ -39,6 +39,10 @@ class JournalledFiles(OperatingSystemFiles):
         super().truncate(path, size)
         self.note(path, size, synced=False)
 
+    def unlink(self, path: Path) -> None:
+        super().unlink(path)
+        self.note(path, 0, synced=False)  # a segment of the same name may come after it
+
     def note(self, path: Path, size: int, *, synced: bool) -> None:
         """One write: a kill takes all of the line or nothing."""
         with self._journal.open("ab", buffering=0) as journal:
