@@ -107,6 +107,7 @@ def test_a_file_whose_footer_is_whole_and_whose_rows_are_not_is_found_by_reading
     assert rest.events == [piece_of(three, "a"), piece_of(three, "c")]
 
 
+@pytest.mark.slow
 def test_no_flipped_bit_of_a_page_is_read_as_another_value(three: Path) -> None:
     """Any bit before the footer: the file is read correctly or reported as damaged."""
     piece = piece_of(three, "b")

@@ -82,6 +82,7 @@ def a_day(folder: Path) -> tuple[Path, dt.timedelta]:
     return folder / "day", noon_later
 
 
+@pytest.mark.slow
 def test_three_hazards_of_a_day_are_found_with_beginning_and_end(tmp_path: Path) -> None:
     folder, later = a_day(tmp_path)
     result = imported(folder, tmp_path)

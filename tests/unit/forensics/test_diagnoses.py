@@ -67,6 +67,7 @@ def test_a_hazards_own_schedule_has_its_name_from_what_is_logged(name: str) -> N
         assert (case.to_us is None) == (case.ended == "it had not ended when the trace ends")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in OWN if name not in NOT_CURED])
 def test_with_the_cure_there_is_no_such_case(name: str) -> None:
     cases = diagnosed(name, cured=True)

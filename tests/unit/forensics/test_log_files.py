@@ -43,6 +43,7 @@ def test_of_an_endless_entry_the_rest_is_left_out_and_counted(tmp_path: Path) ->
     assert file.unread[f"behind line {ENTRY_ROWS:,} of an entry"] == 50_001 - ENTRY_ROWS
 
 
+@pytest.mark.slow
 def test_a_line_of_1_gb_in_a_gzipped_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "server.log.1.gz"
     with gzip.open(path, "wb", compresslevel=1) as file:

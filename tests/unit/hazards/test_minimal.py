@@ -22,6 +22,7 @@ def with_a_step_too_many(tmp_path: Path) -> Entry:
     return read_entry(file)
 
 
+@pytest.mark.slow
 def test_what_is_needed_is_not_needless() -> None:
     assert needless(ONE_STEP) == []
     assert shortest(ONE_STEP).entries == 1
@@ -39,6 +40,7 @@ def test_the_shortest_is_found_breadth_first(with_a_step_too_many: Entry) -> Non
     assert (found.entries, found.tried, found.ended) == (1, 3, True)
 
 
+@pytest.mark.slow
 def test_a_search_that_may_not_try_all_says_so(with_a_step_too_many: Entry) -> None:
     found = shortest(with_a_step_too_many, plays_max=2)
     assert (found.entries, found.tried, found.ended) == (2, 2, False)

@@ -63,6 +63,7 @@ def bits(isr: Collection[int]) -> int:
     return sum(1 << (broker - 1) for broker in isr)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["2.7", "2.8", "3.3"])
 def test_whoever_the_controller_might_elect_has_all_that_is_committed(profile: str) -> None:
     result = explored(profile, Scope())
@@ -99,6 +100,7 @@ def test_the_counterexample_repeats_step_by_step_and_breaks_at_its_end() -> None
     assert not explorer.is_valid(state)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("profile", ["2.7", "3.3"])
 def test_what_is_forgotten_changes_nothing_that_can_happen(profile: str) -> None:
     def halves(*, forgets: bool) -> set[tuple[Leader, LeaderAndIsr]]:
@@ -141,6 +143,7 @@ def test_random_ways_find_it_with_the_guard_off_and_never_with_it() -> None:
     assert broken({}) == 0
 
 
+@pytest.mark.slow
 def test_the_search_tells_how_far_it_is() -> None:
     told: list[int] = []
     Explorer(steps_of(scope=Scope())).explore(on_progress=told.append)

@@ -46,6 +46,7 @@ def test_whatever_ends_a_broker_is_followed_by_a_start() -> None:
                 assert any(one.broker == step.action.broker for one in later)
 
 
+@pytest.mark.slow
 def test_every_fault_of_a_soak_is_drawn_in_a_few_half_hours() -> None:
     counts = [fault_counts(drawn(seed).steps) for seed in range(12)]
     weighted = {name for name, kind in actions().items() if kind.soak_weight}

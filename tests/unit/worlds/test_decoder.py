@@ -97,6 +97,7 @@ def encoded(entity: Entity) -> bytes:
     return out.getvalue()
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=400, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_what_is_written_is_read_as_it_was_in_every_api_and_version(data: st.DataObject) -> None:
@@ -106,6 +107,7 @@ def test_what_is_written_is_read_as_it_was_in_every_api_and_version(data: st.Dat
     assert read(schema, written, 0) == (entity, len(written))
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=300, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_a_message_that_is_cut_off_anywhere_is_refused(data: st.DataObject) -> None:
@@ -125,6 +127,7 @@ def test_a_request_with_other_bytes_in_it_says_the_same_when_written_again_or_is
     _same_or_refused(garbled(data, strikes), profile)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=600)
 @given(
     st.sampled_from([(api.key, v) for api in apis().values() for v in range(13)]),
