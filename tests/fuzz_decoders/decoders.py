@@ -223,7 +223,7 @@ def _group_records() -> list[bytes]:
     return [
         b"\0" + offset_key("g", TopicPartition("t", 0)),
         b"\0" + group_key("g"),
-        *(b"\1" + offset_value(CommittedOffset(5, 1, "m"), 0, v) for v in (1, 2, 3)),
+        *(b"\1" + offset_value(CommittedOffset(5, 1, "m", 0), v) for v in (1, 2, 3)),
         *(b"\2" + group_value(_GROUP, v) for v in range(4)),
     ]
 

@@ -10,6 +10,8 @@ import pytest
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
 from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
+from emulator.kafka.coordinator.group_records import group_key, offset_key
+from emulator.kafka.model.record_batch import records_of
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
 from emulator.kafka.protocol.groups import (
     CommittedOffset,
@@ -95,7 +97,9 @@ class Coordinating(Hosting):
     def __init__(self, isr: tuple[int, ...] = (1,), disk: Disk | None = None, **how: Any) -> None:
         super().__init__(disk=disk, **how)
         self.zookeeper.presets[f"/config/topics/{GROUP_METADATA_TOPIC}"] = Reply(Code.NO_NODE)
-        manager = GroupMetadataManager(self.context, self.replicas, 1, lambda: WALL_MS)
+        manager = GroupMetadataManager(
+            self.context, self.replicas, 1, lambda: WALL_MS + self.kernel.now_ms()
+        )
         self.drawn = 0
         self.groups = GroupCoordinator(self.context, manager, self.metadata_cache, self._draw)
 
@@ -327,6 +331,103 @@ def test_the_next_coordinator_finds_groups_and_offsets_in_the_log() -> None:
         after >> after_ms(9000) >> heartbeat("a", "a1", 1) << "a: NONE" >> after_ms(1000)
         after >> join("a", "a1") << "a: a1 in 2 leads a1"
         after >> sync("a", "a1", 2, "a1") << "a: NONE part a1"
+
+
+# -- expiry ----------------------------------------------------------------------------------------
+
+MINUTE_MS = 60_000
+
+
+def expiring(**how: Any) -> Coordinating:
+    """Offsets are kept for a minute, which is checked each second; orders-0 exists."""
+    play = Coordinating(
+        offsets_retention_minutes=1, offsets_retention_check_interval_ms=1000, **how
+    )
+    play.run(play.metadata_cache.update(orders_known()))
+    return play
+
+
+def left_in_the_log(play: Coordinating) -> dict[bytes, bytes | None]:
+    """The last value of each key; None: a tombstone."""
+    log = play.hosted(OFFSETS_0).log
+    assert log is not None
+    records = (r for b in log.batches if b.data for r in records_of(b.data, b.base_offset))
+    return {record.key: record.value for record in records if record.key is not None}
+
+
+def test_offsets_of_a_group_without_members_expire_a_minute_after_their_commit() -> None:
+    """testExpireGroupWithOffsetsOnly: such a group has no record of its own, so no tombstone."""
+    with expiring() as play:
+        play >> commit("a", "", -1, 5) << "a: orders-0 NONE" >> after_ms(MINUTE_MS - 1000)
+        play >> offsets << "offsets: NONE orders-0@5" >> after_ms(2000)
+        play >> offsets << "offsets: NONE" >> described << "describe: NONE Dead"
+    assert left_in_the_log(play) == {offset_key("g", ORDERS_0): None}
+
+
+def test_a_commit_postpones_the_expiry() -> None:
+    """testOffsetExpirationOfSimpleConsumer."""
+    with expiring() as play:
+        play >> commit("a", "", -1, 5) << "a: orders-0 NONE" >> after_ms(MINUTE_MS - 1000)
+        play >> commit("a", "", -1, 6) << "a: orders-0 NONE" >> after_ms(MINUTE_MS - 1000)
+        play >> offsets << "offsets: NONE orders-0@6" >> after_ms(2000) >> offsets
+        play << "offsets: NONE"
+
+
+def test_offsets_of_a_group_with_members_do_not_expire() -> None:
+    """testOffsetExpirationSemantics: the minute begins when the last member leaves."""
+    with stable(expiring()) as play:
+        play >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"
+        for _ in range(15):
+            play >> after_ms(5000) >> heartbeat("a", "a1", 1) << "a: NONE"
+            play >> heartbeat("b", "b2", 1) << "b: NONE"
+        play >> offsets << "offsets: NONE orders-0@7"
+        play >> leave("a", "a1") << "a: NONE" >> leave("b", "b2") << "b: NONE"
+        play >> after_ms(MINUTE_MS - 1000) >> offsets << "offsets: NONE orders-0@7"
+        play >> after_ms(2000) >> offsets << "offsets: NONE" >> described << "describe: NONE Dead"
+    assert left_in_the_log(play) == {offset_key("g", ORDERS_0): None, group_key("g"): None}
+
+
+def test_a_group_without_members_and_offsets_is_removed() -> None:
+    """testGroupMetadataRemoval."""
+    with stable(expiring()) as play:
+        play >> leave("a", "a1") << "a: NONE" >> leave("b", "b2") << "b: NONE"
+        play >> described << "describe: NONE Empty" >> after_ms(1000)
+        play >> described << "describe: NONE Dead"
+    assert left_in_the_log(play) == {group_key("g"): None}
+
+
+def test_a_group_whose_first_commit_is_being_written_stays() -> None:
+    """hasOffsets counts pendingOffsetCommits: the follower of the ISR has not fetched it yet."""
+    with Coordinating(isr=(1, 2), offsets_retention_check_interval_ms=1000) as play:
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> fetch(2, at=0, partition=OFFSETS_0, max_wait_ms=0) << "fetch-2: nothing, hw 0"
+        play >> commit("a", "", -1, 5) >> after_ms(2000) >> described << "describe: NONE Empty"
+        play >> fetch(2, at=1, partition=OFFSETS_0, max_wait_ms=0)
+        play << "a: orders-0 NONE" << "fetch-2: nothing, hw 0"
+        play >> offsets << "offsets: NONE orders-0@5"
+
+
+def test_the_next_coordinator_finds_in_the_log_since_when_a_group_is_empty() -> None:
+    """testLoadGroupWithEmptyState, and the group's currentStateTimestamp (2.1)."""
+    with stable(expiring()) as before:
+        before >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"
+        before >> leave("a", "a1") << "a: NONE" >> leave("b", "b2") << "b: NONE"
+    with expiring(disk=before.disk) as after:
+        after >> after_ms(before.kernel.now_ms() - after.kernel.now_ms())
+        after >> after_ms(MINUTE_MS - 1000) >> offsets << "offsets: NONE orders-0@7"
+        after >> after_ms(2000) >> offsets << "offsets: NONE"
+
+
+def test_a_version_with_expiry_times_in_its_records_gives_one_to_records_without() -> None:
+    """loadGroupsAndOffsets@1.1.1: the commit's time and this broker's retention."""
+    with expiring() as before:
+        before >> commit("a", "", -1, 5) << "a: orders-0 NONE"
+    with expiring(profile="1.0", disk=before.disk) as after:
+        after >> after_ms(MINUTE_MS) >> offsets << "offsets: NONE orders-0@5"
+        after >> after_ms(2000) >> offsets << "offsets: NONE"
+
+
+# -- deletion --------------------------------------------------------------------------------------
 
 
 def test_only_an_empty_group_can_be_deleted_and_then_it_is_gone_from_the_log() -> None:

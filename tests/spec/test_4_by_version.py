@@ -28,6 +28,14 @@ from tests.interaction.hosting import (
     update_metadata,
 )
 from tests.interaction.playbook import after_ms
+from tests.interaction.test_groups import (
+    commit,
+    described,
+    expiring,
+    heartbeat,
+    offsets,
+    stable,
+)
 from tests.spec.emulated import Emulated
 
 
@@ -191,6 +199,30 @@ def test_a_batch_that_comes_again_is_answered_with_its_first_offset_and_not_appe
         play >> produce(1, producer=BatchProducer(7, 0, 4))
         play << "produce: OUT_OF_ORDER_SEQUENCE_NUMBER"
         assert play.hosted().log.log_end_offset == 13  # type: ignore[union-attr]
+
+
+# -- committed offsets -----------------------------------------------------------------------------
+
+EXPIRY = [
+    ({"profile": "1.1"}, "NONE"),
+    ({"profile": "2.1"}, "NONE orders-0@7"),
+    (switched("offsets-expire-with-group", False), "NONE"),
+    (switched("offsets-expire-with-group", True, "1.1"), "NONE orders-0@7"),
+]
+
+
+@pytest.mark.parametrize(("how", "answer"), EXPIRY)
+def test_up_to_2_0_offsets_expire_under_the_members_of_their_group(
+    how: dict[str, object], answer: str
+) -> None:
+    """testExpireOffsetsWithActiveGroup@1.1.1: the group stays without them."""
+    with stable(expiring(**how)) as play:
+        play >> commit("a", "a1", 1, 7) << "a: orders-0 NONE"
+        for _ in range(12):
+            play >> after_ms(5000) >> heartbeat("a", "a1", 1) << "a: NONE"
+            play >> heartbeat("b", "b2", 1) << "b: NONE"
+        play >> offsets << "offsets: NONE orders-0@7" >> after_ms(2000)
+        play >> offsets << f"offsets: {answer}" >> described << "describe: NONE Stable a1,b2"
 
 
 # -- storage: what a crash of the machine leaves ---------------------------------------------------

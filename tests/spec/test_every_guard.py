@@ -58,6 +58,8 @@ HELD_BY = {
     "diverging-fetch-not-counted": "test_5_by_version:test_3_2_a_diverging_fetch_is_no_progress",
     "small-update-metadata": "test_6_by_version:"
     "test_6_9_up_to_2_1_an_update_metadata_without_partitions_meant_all_of_them",
+    "offsets-expire-with-group": "test_4_by_version:"
+    "test_up_to_2_0_offsets_expire_under_the_members_of_their_group",
     "unknown-producers-accepted": "test_4_by_version:"
     "test_up_to_2_4_a_producer_that_the_log_does_not_know_must_begin_at_0",
     "added-replicas-are-new": "test_6_commands:"

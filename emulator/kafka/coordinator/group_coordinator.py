@@ -664,8 +664,8 @@ class GroupCoordinator:
             if not group.is_in(EMPTY):
                 return Errors.NON_EMPTY_GROUP
             group.transition_to(DEAD)
-            await self._manager.delete_group(group)
-            return Errors.NONE
+        await self._manager.cleanup_group_metadata([group], GroupMetadata.remove_all_offsets)
+        return Errors.NONE
 
     # -- leadership --------------------------------------------------------------------------------
 

@@ -97,10 +97,13 @@ class MemberMetadata:
 class GroupMetadata:
     """One group. `lock` is Kafka's group lock."""
 
-    def __init__(self, kernel: Kernel, group: str) -> None:
-        self.group = group
+    def __init__(self, kernel: Kernel, group: str, wall_ms: Callable[[], int]) -> None:
+        """`wall_ms` is the clock of its records in the log."""
+        self.group, self._wall_ms = group, wall_ms
         self.lock = Monitor(kernel, f"group {group}")
         self.state = GroupState.EMPTY
+        self.current_state_timestamp_ms = -1
+        """The time of the last change of state; -1 if the log did not have it (before 2.1)."""
         self.generation = 0
         self.protocol_type: str | None = None
         self.protocol: str | None = None
@@ -114,14 +117,19 @@ class GroupMetadata:
         self.offsets: dict[TopicPartition, CommittedOffset] = {}
         self.offset_bases: dict[TopicPartition, int] = {}
         """The position of each committed offset in the log; the latest counts."""
+        self.pending_offset_commits: dict[TopicPartition, CommittedOffset] = {}
+        """Commits that are written and not yet in the log of all in-sync replicas; the latest."""
 
     @classmethod
-    def loaded(cls, kernel: Kernel, group: str, stored: StoredGroup) -> GroupMetadata:
+    def loaded(
+        cls, kernel: Kernel, group: str, stored: StoredGroup, wall_ms: Callable[[], int]
+    ) -> GroupMetadata:
         """The group as stored in its last generation (GroupMetadata.loadGroup)."""
-        it = cls(kernel, group)
+        it = cls(kernel, group, wall_ms)
         # The log has only assigned generations: a rebalance in progress is lost with the old
         # coordinator and starts again with the members' next requests.
         it.state = GroupState.STABLE if stored.members else GroupState.EMPTY
+        it.current_state_timestamp_ms = stored.timestamp_ms
         it.generation, it.protocol_type = stored.generation, stored.protocol_type or None
         it.protocol, it.leader = stored.protocol, stored.leader
         for m in stored.members:
@@ -143,7 +151,7 @@ class GroupMetadata:
                 it.static_members[m.instance] = m.member
         return it
 
-    def stored(self, assignments: dict[str, bytes], now_ms: int) -> StoredGroup:
+    def stored(self, assignments: dict[str, bytes]) -> StoredGroup:
         """The record of this generation for the log."""
         members = tuple(
             StoredMember(
@@ -158,8 +166,14 @@ class GroupMetadata:
             )
             for m in self.members.values()
         )
-        kind = self.protocol_type or ""
-        return StoredGroup(kind, self.generation, self.protocol, self.leader, members, now_ms)
+        return StoredGroup(
+            self.protocol_type or "",
+            self.generation,
+            self.protocol,
+            self.leader,
+            members,
+            self.current_state_timestamp_ms,
+        )
 
     # -- state -------------------------------------------------------------------------------------
 
@@ -174,7 +188,7 @@ class GroupMetadata:
         allowed = VALID_PREVIOUS_STATES[state]
         # Kafka throws IllegalStateException here: a bug, not a state of the group.
         assert self.state in allowed, f"group {self.group}: {self.state} to {state}"
-        self.state = state
+        self.state, self.current_state_timestamp_ms = state, self._wall_ms()
 
     def init_next_generation(self) -> None:
         """All members that will join have joined: start the next generation
@@ -300,6 +314,16 @@ class GroupMetadata:
 
     # -- offsets -----------------------------------------------------------------------------------
 
+    @property
+    def has_offsets(self) -> bool:
+        return bool(self.offsets or self.pending_offset_commits)
+
+    def prepare_offset_commit(
+        self, offsets: Iterable[tuple[TopicPartition, CommittedOffset]]
+    ) -> None:
+        """These commits are written now: until that is done their partitions do not expire."""
+        self.pending_offset_commits.update(offsets)
+
     def on_offset_committed(
         self, partition: TopicPartition, committed: CommittedOffset, base_offset: int
     ) -> None:
@@ -308,3 +332,52 @@ class GroupMetadata:
         if base_offset > self.offset_bases.get(partition, -1):
             self.offsets[partition] = committed
             self.offset_bases[partition] = base_offset
+        self.end_pending_offset_commit(partition, committed)
+
+    def end_pending_offset_commit(
+        self, partition: TopicPartition, committed: CommittedOffset
+    ) -> None:
+        """The commit was written, or failed; a later one of the partition stays pending
+        (failPendingOffsetWrite)."""
+        if self.pending_offset_commits.get(partition) is committed:
+            del self.pending_offset_commits[partition]
+
+    def remove_all_offsets(self) -> list[TopicPartition]:
+        """Remove all committed offsets, and return their partitions (removeAllOffsets)."""
+        self.pending_offset_commits.clear()
+        return self._remove_offsets(list(self.offsets))
+
+    def remove_expired_offsets(
+        self, now_ms: int, retention_ms: int, *, with_group: bool
+    ) -> list[TopicPartition]:
+        """Remove expired offsets, and return their partitions (removeExpiredOffsets).
+
+        `with_group`: the offsets of a group with members do not expire (KIP-211). Others expire
+        by the time at which the group became empty, or by their commit if no member ever joined.
+        """
+        expired = [
+            partition
+            for partition, committed in self.offsets.items()
+            # A commit that is being written is newer than what is here.
+            if partition not in self.pending_offset_commits
+            and (
+                self._is_expired(committed, now_ms, retention_ms)
+                if with_group
+                else committed.expire_timestamp_ms < now_ms
+            )
+        ]
+        return self._remove_offsets(expired)
+
+    def _is_expired(self, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
+        # A group that never had a protocol only stores offsets: its state says nothing of its use.
+        if self.protocol_type is not None and not self.is_in(GroupState.EMPTY):
+            return False
+        if committed.expire_timestamp_ms >= 0:  # stored by an older version
+            return now_ms >= committed.expire_timestamp_ms
+        base_ms = self.current_state_timestamp_ms if self.protocol_type is not None else -1
+        return now_ms - (base_ms if base_ms >= 0 else committed.commit_timestamp_ms) >= retention_ms
+
+    def _remove_offsets(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        for partition in partitions:
+            del self.offsets[partition], self.offset_bases[partition]
+        return partitions

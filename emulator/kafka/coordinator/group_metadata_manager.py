@@ -1,8 +1,8 @@
 """The groups that one broker coordinates, and their records in `__consumer_offsets`.
 
 Owns which partitions of that topic this broker has loaded, how a group's partition is found, and
-how changes are written there before they take effect. `group_records` has the format of records,
-`group_coordinator` the effects. Offsets do not expire. Source:
+how changes are written there before they take effect, and when offsets and empty groups expire.
+`group_records` has the format of records, `group_coordinator` the effects. Source:
 coordinator/group/GroupMetadataManager.scala@2.6.3.
 """
 
@@ -29,6 +29,7 @@ from emulator.kafka.coordinator.group_records import (
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.record_batch import Record, UnreadableBatch, batch_of, records_of
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
+from emulator.kafka.profiles.guards.groups import OFFSETS_EXPIRE_WITH_GROUP
 from emulator.kafka.protocol.groups import CommittedOffset
 from emulator.kafka.protocol.messages import ProducedPartition, ProducePartition, ProduceRequest
 from emulator.kernel.scheduler import Kernel
@@ -67,6 +68,9 @@ class GroupMetadataManager:
         self._owned: dict[int, None] = {}
         self._loading: dict[int, None] = {}
         self._jobs: Queue[Callable[[], Awaitable[None]]] | None = None
+        self._started_us = context.kernel.now
+        self._retention_ms = context.config.offsets_retention_minutes * 60_000
+        self._expires_with_group = OFFSETS_EXPIRE_WITH_GROUP in context.guards
 
     # -- which groups ------------------------------------------------------------------------------
 
@@ -87,7 +91,8 @@ class GroupMetadataManager:
         return bool(self._loading)
 
     def add_group(self, group: str) -> GroupMetadata:
-        return self.groups.setdefault(group, GroupMetadata(self._context.kernel, group))
+        new = GroupMetadata(self._context.kernel, group, self._wall_ms)
+        return self.groups.setdefault(group, new)
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -100,7 +105,7 @@ class GroupMetadataManager:
         `done` runs in the thread that completes the write, which may not hold the lock: it must not
         block.
         """
-        stored = group.stored(assignments, self._wall_ms())
+        stored = group.stored(assignments)
         version = self._context.profile.group_record_versions[1]
 
         def answered(result: ProducedPartition) -> None:
@@ -124,9 +129,16 @@ class GroupMetadataManager:
         """Write committed offsets; they take effect when all in-sync replicas have them. The caller
         holds the group's lock; `done` as in `store_group`."""
         most = self._context.config.offset_metadata_max_bytes
-        offsets = tuple(offsets)
-        # An entry whose metadata is too long is rejected on its own.
-        accepted = [(p, o) for p, o in offsets if len(o.metadata) <= most]
+        offsets, now_ms = tuple(offsets), self._wall_ms()
+        # Up to 2.0 a commit fixes when it expires (KafkaApis.scala@1.1.1
+        # handleOffsetCommitRequest).
+        expires_ms = -1 if self._expires_with_group else now_ms + self._retention_ms
+        accepted = [
+            (p, o._replace(commit_timestamp_ms=now_ms, expire_timestamp_ms=expires_ms))
+            for p, o in offsets
+            # An entry whose metadata is too long is rejected on its own.
+            if len(o.metadata) <= most
+        ]
 
         def answered(result: ProducedPartition) -> None:
             error = result.error
@@ -135,7 +147,10 @@ class GroupMetadataManager:
                     # Unloaded meanwhile: the partition's new leader reads the commit from its log.
                     if not group.is_in(GroupState.DEAD):
                         group.on_offset_committed(partition, committed, result.base_offset + number)
-            elif error in _NOT_AVAILABLE:
+            else:
+                for partition, committed in accepted:
+                    group.end_pending_offset_commit(partition, committed)
+            if error in _NOT_AVAILABLE:
                 error = Errors.COORDINATOR_NOT_AVAILABLE
             elif error in _NOT_COORDINATOR:
                 error = Errors.NOT_COORDINATOR
@@ -147,22 +162,15 @@ class GroupMetadataManager:
                 )
             )
 
-        version, now_ms = self._context.profile.group_record_versions[0], self._wall_ms()
+        version = self._context.profile.group_record_versions[0]
         records: Records = [
-            (offset_key(group.group, p), offset_value(o, now_ms, version)) for p, o in accepted
+            (offset_key(group.group, p), offset_value(o, version)) for p, o in accepted
         ]
         if records:
+            group.prepare_offset_commit(accepted)
             await self._append(group.group, records, answered)
         else:
             answered(ProducedPartition(TopicPartition(GROUP_METADATA_TOPIC, 0), Errors.NONE, -1))
-
-    async def delete_group(self, group: GroupMetadata) -> None:
-        """Write tombstones for a group and its offsets, without waiting for the followers
-        (cleanupGroupMetadata)."""
-        # Removed first: no member can join it while the tombstones are written.
-        self.groups.pop(group.group, None)
-        records: Records = [(offset_key(group.group, p), None) for p in group.offsets]
-        await self._append(group.group, [*records, (group_key(group.group), None)], acks=0)
 
     async def _append(
         self,
@@ -200,7 +208,17 @@ class GroupMetadataManager:
         if self._jobs is None:
             self._jobs = Queue(self._context.kernel)
             self._context.spawn("group-metadata-manager-0", self._run(self._jobs))
+            # Kafka's thread removes expired offsets from the broker's start on. Before this job
+            # there are none: later runs keep that phase.
+            period_ms = self._context.config.offsets_retention_check_interval_ms
+            elapsed_ms = (self._context.kernel.now - self._started_us) // 1000
+            name = "delete-expired-group-metadata"
+            self._context.schedule(name, self._clean_up, period_ms, -elapsed_ms % period_ms)
         self._jobs.put(job)
+
+    async def _clean_up(self) -> None:
+        assert self._jobs is not None
+        self._jobs.put(self.remove_expired_offsets)
 
     @staticmethod
     async def _run(jobs: Queue[Callable[[], Awaitable[None]]]) -> None:
@@ -228,7 +246,8 @@ class GroupMetadataManager:
         # Owned before the groups' timers start: these may act at once.
         self._owned[number] = None
         self._loading.pop(number, None)
-        for group in contents.loaded(self._context.kernel):
+        default_ms = -1 if self._expires_with_group else self._retention_ms
+        for group in contents.loaded(self._context.kernel, self._wall_ms, default_ms):
             # A group that is already loaded stays unchanged.
             if self.groups.setdefault(group.group, group) is group:
                 await on_loaded(group)
@@ -240,6 +259,49 @@ class GroupMetadataManager:
             if self.partition_for(name) == number:
                 await on_unloaded(group)
                 self.groups.pop(name, None)
+
+    # -- expiry ------------------------------------------------------------------------------------
+
+    async def remove_expired_offsets(self) -> None:
+        """Remove expired offsets of all groups (cleanupGroupMetadata without parameters)."""
+        now_ms, retention_ms = self._wall_ms(), self._retention_ms
+        await self.cleanup_group_metadata(
+            list(self.groups.values()),
+            lambda group: group.remove_expired_offsets(
+                now_ms, retention_ms, with_group=self._expires_with_group
+            ),
+        )
+
+    async def cleanup_group_metadata(
+        self,
+        groups: Iterable[GroupMetadata],
+        remove_offsets: Callable[[GroupMetadata], list[TopicPartition]],
+    ) -> None:
+        """Remove offsets, and groups that have neither members nor offsets after that; write
+        tombstones for both (cleanupGroupMetadata).
+
+        `remove_offsets` is called under the group's lock, and returns the partitions.
+        """
+        for group in groups:
+            async with group.lock:
+                removed = remove_offsets(group)
+                if group.is_in(GroupState.EMPTY) and not group.has_offsets:
+                    group.transition_to(GroupState.DEAD)
+                is_dead, generation = group.is_in(GroupState.DEAD), group.generation
+            if TopicPartition(GROUP_METADATA_TOPIC, self.partition_for(group.group)) not in (
+                self._replicas.partitions
+            ):
+                continue  # another broker has it now
+            tombstones: Records = [(offset_key(group.group, p), None) for p in removed]
+            # Unloaded meanwhile, or loaded again: that group is not this one.
+            if is_dead and self.groups.get(group.group) is group:
+                del self.groups[group.group]
+                # A group that only stores offsets has no record of its own.
+                if generation > 0:
+                    tombstones.append((group_key(group.group), None))
+            if tombstones:
+                # Not awaited by the followers: a new leader finds the same offsets expired.
+                await self._append(group.group, tombstones, acks=0)
 
 
 class _Contents:
@@ -265,14 +327,20 @@ class _Contents:
                 else:
                     self._groups[group] = read_group(record.value)
 
-    def loaded(self, kernel: Kernel) -> Iterator[GroupMetadata]:
-        """The groups, including those that only store offsets."""
+    def loaded(
+        self, kernel: Kernel, wall_ms: Callable[[], int], retention_ms: int
+    ) -> Iterator[GroupMetadata]:
+        """The groups, including those that only store offsets. `retention_ms`: of offsets whose
+        record does not say when they expire (-1: these have no such time)."""
         with_offsets = (name for name, offsets in self._offsets.items() if offsets)
         for name in dict.fromkeys([*self._groups, *with_offsets]):
             stored = self._groups.get(name, StoredGroup("", 0, None, None, ()))
             # Offsets without a group record belong to a consumer that assigns its own partitions
             # and only commits.
-            group = GroupMetadata.loaded(kernel, name, stored)
+            group = GroupMetadata.loaded(kernel, name, stored, wall_ms)
             for partition, (committed, base) in self._offsets.get(name, {}).items():
+                if committed.expire_timestamp_ms < 0 <= retention_ms:
+                    expires_ms = committed.commit_timestamp_ms + retention_ms
+                    committed = committed._replace(expire_timestamp_ms=expires_ms)
                 group.on_offset_committed(partition, committed, base)
             yield group

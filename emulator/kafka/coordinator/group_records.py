@@ -65,13 +65,15 @@ def group_key(group: str) -> bytes:
     return struct.pack(">h", GROUP_KEY) + _text(group)
 
 
-def offset_value(committed: CommittedOffset, now_ms: int, version: int) -> bytes:
+def offset_value(committed: CommittedOffset, version: int) -> bytes:
     """Version 1 has an expiry time (-1: none), 2 does not, 3 has the leader epoch."""
     start = struct.pack(">hq", version, committed.offset)
     if version >= 3:
         start += struct.pack(">i", committed.leader_epoch)
-    end = struct.pack(">q", -1) if version == 1 else b""
-    return start + _text(committed.metadata) + struct.pack(">q", now_ms) + end
+    end = struct.pack(">q", committed.commit_timestamp_ms)
+    if version == 1:
+        end += struct.pack(">q", committed.expire_timestamp_ms)
+    return start + _text(committed.metadata) + end
 
 
 def group_value(group: StoredGroup, version: int) -> bytes:
@@ -114,8 +116,9 @@ def read_offset(data: bytes) -> CommittedOffset:
         raise UnknownRecord(f"an offset of version {version}")
     offset = reader.number(">q")
     epoch = reader.number(">i") if version >= 3 else -1
-    # The timestamps that follow are not read: offsets do not expire here.
-    return CommittedOffset(offset, epoch, reader.required_text())
+    metadata, committed_ms = reader.required_text(), reader.number(">q")
+    expires_ms = reader.number(">q") if version == 1 else -1
+    return CommittedOffset(offset, epoch, metadata, committed_ms, expires_ms)
 
 
 def read_group(data: bytes) -> StoredGroup:

@@ -63,6 +63,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_commit_timeout_ms: int
+    offsets_retention_minutes: int
+    offsets_retention_check_interval_ms: int
     offset_metadata_max_bytes: int
     group_min_session_timeout_ms: int
     group_max_session_timeout_ms: int
@@ -134,6 +136,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
             "log_flush_interval_messages",
             "controller_message_queue_size",
             "socket_request_max_bytes",
+            "offsets_retention_minutes",
+            "offsets_retention_check_interval_ms",
         ):
             if getattr(self, name) < 1:
                 raise BadSetting(f"{name.replace('_', '.')} must be at least 1")

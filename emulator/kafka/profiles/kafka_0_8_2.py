@@ -56,6 +56,8 @@ PROFILE = Profile(
         "offsets.topic.num.partitions": "50",
         "offsets.topic.replication.factor": "3",
         "offsets.commit.timeout.ms": "5000",
+        "offsets.retention.minutes": "1440",
+        "offsets.retention.check.interval.ms": "600000",
         "offset.metadata.max.bytes": "1024",
     },
     # Settings of later versions, with the values that this version has in its code.

@@ -11,6 +11,8 @@ PROFILE = after(
     name="2.1",
     release="2.1.1",
     citation="KafkaConfig.scala@2.1.1; spec §2.6, §3.3, §3.4, §5.4, §8, §9",
+    # KIP-186 (2.0): a week instead of a day.
+    defaults={"offsets.retention.minutes": "10080"},
     group_record_versions=(3, 2),
     reads_at_start=(*BEFORE.reads_at_start, "live-brokers"),
     request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},

@@ -123,11 +123,17 @@ class LeaveGroupResponse(msgspec.Struct, frozen=True):
 
 
 class CommittedOffset(NamedTuple):
-    """The offset that a group has committed for one partition; -1 if none."""
+    """The offset that a group has committed for one partition; -1 if none.
+
+    The coordinator adds the times. `expire_timestamp_ms` (-1: none) was set at the commit up to
+    2.0.
+    """
 
     offset: int
     leader_epoch: int = -1
     metadata: str = ""
+    commit_timestamp_ms: int = -1
+    expire_timestamp_ms: int = -1
 
 
 class OffsetCommitRequest(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ ORDERS = TopicPartition("orders", 0)
 
 def test_the_commit_that_stands_later_in_the_log_wins() -> None:
     """Whichever answer comes first."""
-    group = GroupMetadata(Kernel(Sink()), "g")
+    group = GroupMetadata(Kernel(Sink()), "g", lambda: 0)
     group.on_offset_committed(ORDERS, CommittedOffset(9), base_offset=21)
     group.on_offset_committed(ORDERS, CommittedOffset(7), base_offset=20)
     assert group.offsets == {ORDERS: CommittedOffset(9)}

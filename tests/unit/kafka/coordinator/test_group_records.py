@@ -33,10 +33,11 @@ def test_keys_are_kafkas_bytes() -> None:
     assert read_key(group_key("g")) == GroupKey("g")
 
 
-@pytest.mark.parametrize(("version", "kept"), [(1, (5, -1)), (2, (5, -1)), (3, (5, 4))])
-def test_an_offset_is_read_in_every_version(version: int, kept: tuple[int, int]) -> None:
-    value = offset_value(CommittedOffset(5, 4, "note"), 99, version)
-    assert read_offset(value) == CommittedOffset(*kept, "note")
+@pytest.mark.parametrize(("version", "epoch", "expires"), [(1, -1, 100), (2, -1, -1), (3, 4, -1)])
+def test_an_offset_is_read_in_every_version(version: int, epoch: int, expires: int) -> None:
+    """Only version 1 says when it expires, only version 3 has the leader epoch."""
+    value = offset_value(CommittedOffset(5, 4, "note", 99, 100), version)
+    assert read_offset(value) == CommittedOffset(5, epoch, "note", 99, expires)
     assert len(value) == {1: 32, 2: 24, 3: 28}[version]
 
 

@@ -15,7 +15,8 @@ from tools.documents.profiles import markdown
 ROOT = Path(__file__).parents[4]
 DOCUMENT = ROOT / "docs" / "profiles.md"
 CORE = (
-    *("emulator/kafka/broker", "emulator/kafka/controller", "emulator/kafka/node.py"),
+    *("emulator/kafka/broker", "emulator/kafka/controller", "emulator/kafka/coordinator"),
+    "emulator/kafka/node.py",
     "emulator/worlds/storage",
 )
 

@@ -44,7 +44,7 @@ def test_a_version_has_every_guard_that_is_not_younger_than_it() -> None:
 def test_a_guard_says_what_it_does_and_where_that_is_read() -> None:
     for guard in guards().values():
         assert guard.kafka.startswith(("KAFKA-", "KIP-"))
-        assert any(source in guard.citation for source in ("spec §", "hazards B"))
+        assert any(source in guard.citation for source in ("spec §", "hazards B", ".scala@"))
         assert guard.does.endswith(".")
         assert "Without it" in guard.does, guard
 
