@@ -2,9 +2,9 @@
 
 A simulated run creates millions of small values that live as long as the trace, and hardly any
 reference cycles. Scanning them repeatedly costs a tenth of the time and finds almost nothing.
-Existing objects are excluded (`gc.freeze`), and collections are rare. What ended runs leave is collected
-before every tenth run only: that scans all objects of the process, which takes a fifth of a short run.
-Owns no world.
+Existing objects are excluded (`gc.freeze`), and collections are rare. What ended runs leave is
+collected before every tenth run only: that scans all objects of the process, which takes a fifth of
+a short run. Owns no world.
 """
 
 from __future__ import annotations
