@@ -5,13 +5,15 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
+from emulator.trace.state.notifications import notified_partitions
+from emulator.trace.values import TopicPartition
+from zk.paths import ISR_CHANGE_NOTIFICATION
 
 MANY = 12
 SOON_US = 1_000_000
 SETTLED_US = 1_000_000
 """A starting broker receives all metadata, and once more when its replicas go online
 (KafkaController.scala@2.6.3 onBrokerStartup)."""
-_NOTIFICATIONS = "/isr_change_notification/"
 
 
 class NothingNew(Violation, frozen=True):
@@ -22,7 +24,8 @@ class NothingNew(Violation, frozen=True):
 
 class UpdatesCarrySomethingNew(Invariant):
     """After a controller has deleted notifications (which wakes it up again) it does not send a
-    broker metadata of twelve or more partitions that the broker already has (L11)."""
+    broker metadata of twelve or more partitions that the broker already has (L11). What a
+    notification names it sends again, even if nothing in it is new."""
 
     def begin(self) -> None:
         self._live: dict[int, tuple[int, tuple[int, ...]]] = {}
@@ -31,6 +34,7 @@ class UpdatesCarrySomethingNew(Invariant):
         self._queued_by: dict[int, int] = {}
         """For each request of a send thread: the event that queued it."""
         self._deleted: dict[int, e.ZkTransaction] = {}
+        self._pending: dict[str, tuple[TopicPartition, ...]] = {}
         self._changed: dict[int, int] = {}
 
     def on_broker_change(self, event: e.BrokerChange) -> None:
@@ -49,7 +53,13 @@ class UpdatesCarrySomethingNew(Invariant):
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
-            if op.op == "delete" and (op.path or "").startswith(_NOTIFICATIONS) and not op.code:
+            path = op.path or ""
+            if op.code or not path.startswith(f"{ISR_CHANGE_NOTIFICATION}/"):
+                continue
+            if op.op == "create":
+                self._pending[path] = notified_partitions(op.data)
+            elif op.op == "delete":
+                self._pending.pop(path, None)
                 self._deleted[event.broker] = event
 
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
@@ -60,7 +70,13 @@ class UpdatesCarrySomethingNew(Invariant):
         new = [s for s in event.states if known.get(s.partition, (None, -1))[0] != s]
         if event.broker in self._copies:
             self._copies.discard(event.broker)
-        elif same and len(event.states) >= MANY and not new and self._woken(event, queued_by):
+        elif (
+            same
+            and len(event.states) >= MANY
+            and not new
+            and self._woken(event, queued_by)
+            and not self._is_notified(event)
+        ):
             facts = max(known[s.partition][1] for s in event.states), event.seq
             self.violated(NothingNew(len(event.states), facts=facts, broker=event.broker))
         self._live[event.broker] = brokers
@@ -74,3 +90,11 @@ class UpdatesCarrySomethingNew(Invariant):
         if deleted is None or not settled:
             return False
         return event.t - deleted.t < SOON_US and queued_by > deleted.seq
+
+    def _is_notified(self, event: e.MetadataCacheUpdated) -> bool:
+        """Whether notifications that still exist name all its partitions. The controller deletes
+        them only after it has queued the updates (KafkaController.scala@2.6.3
+        processIsrChangeNotification). It knows their states already if it changed the ISRs itself
+        after the leaders did: it read the leaders' ISRs from ZooKeeper then."""
+        named = {name for names in self._pending.values() for name in names}
+        return all(state.partition in named for state in event.states)

@@ -319,6 +319,17 @@ class PartitionMarkedFailed(Event, frozen=True, gc=False):
     reason: str
 
 
+class LogLoaded(Event, frozen=True, gc=False):
+    """A broker that starts as a process has read this log from its files: offsets
+    `log_start_offset` up to (not including) `leo`. `epochs` has the first offset of each leader
+    epoch. A process that was killed may have written records that its trace lacks."""
+
+    partition: TopicPartition
+    log_start_offset: int
+    leo: int
+    epochs: tuple[EpochRun, ...] = ()
+
+
 class LogTruncated(Event, frozen=True, gc=False):
     """Records from `to_offset` on were removed from the log of `broker` (`from_leo` was its
     LEO)."""
@@ -660,6 +671,7 @@ AnyEvent = (
     | FetcherStopped
     | PartitionDelayed
     | PartitionMarkedFailed
+    | LogLoaded
     | LogTruncated
     | LogStartMoved
     | LeaderAndIsr

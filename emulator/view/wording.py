@@ -398,6 +398,12 @@ def _marked_failed(event: e.PartitionMarkedFailed, on: Scene) -> EventText:
     return EventText(event, lane_of(event), text, "", level, "refused")
 
 
+@describes(e.LogLoaded)
+def _log_loaded(event: e.LogLoaded, on: Scene) -> EventText:
+    text = f"{on.name(event.partition)}reads its log: {event.log_start_offset} to {event.leo}"
+    return EventText(event, lane_of(event), text, "", Level.DETAIL)
+
+
 @describes(e.LogTruncated)
 def _truncated(event: e.LogTruncated, on: Scene) -> EventText:
     text = f"{on.name(event.partition)}truncates {event.from_leo} → {event.to_offset}"

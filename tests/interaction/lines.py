@@ -125,6 +125,7 @@ _EVENTS: dict[type, Callable[[Any], str]] = {
     events.LeaderAndIsrIgnored: lambda e: f"ignored: {e.error}",
     events.ControlRequestRefused: lambda e: f"{e.request} refused: {e.error}",
     events.LogStartMoved: lambda e: f"{e.partition} starts at {e.log_start_offset}: {e.reason}",
+    events.LogLoaded: lambda e: f"{e.partition} loaded up to {e.leo}",
     events.LogTruncated: lambda e: f"{e.partition} truncated to {e.to_offset}",
     events.PartitionDelayed: lambda e: f"{e.partition} delayed: {e.reason}",
     events.PartitionMarkedFailed: lambda e: f"{e.partition} marked as failed: {e.reason}",

@@ -46,6 +46,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20280054, "0.8.2", "zk", "KAFKA-7414"),
     (0x20280067, "2.1", "zk", "lossy restart"),
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
+    (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
     (0xA1D76051, "3.3", "zk", "late UpdateMetadata"),
     (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),
 ]
@@ -64,7 +65,11 @@ def test_what_fresh_seeds_have_shown_has_a_name(
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "profile", "hazard"),
-    [(0x203200A2, "0.8.2", "KAFKA-6082"), (0x2031000E, "1.1", "KAFKA-7482")],
+    [
+        (0x203200A2, "0.8.2", "KAFKA-6082"),
+        (0x2031000E, "1.1", "KAFKA-7482"),
+        (0x2053011B, "2.1", "KAFKA-9212"),
+    ],
 )
 def test_what_fresh_seeds_with_disk_faults_have_shown_has_a_name(
     seed: int, profile: str, hazard: str

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard, lacks
+from emulator.invariants.known.base import Hazard, lacks, missing_members
 from emulator.kafka.profiles.guards.controller import BUMPED_EPOCH_REMEMBERED
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -19,13 +19,20 @@ class ForgottenEpoch(Hazard):
     name = "KAFKA-9212"
     about = (
         "A reassignment raises the leader epoch in ZooKeeper but not in the controller's context. "
-        "Metadata has the old version until the state is read for another reason."
+        "Metadata has the old version until the state is read for another reason. A follower that "
+        "starts meanwhile is sent the old epoch, and its leader fences it."
     )
-    breaks = ("controller knows states", "metadata converges")
+    breaks = (
+        "controller knows states",
+        "followers fetch",
+        "metadata converges",
+        "replicas return to isr",
+    )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The newest state differs from its predecessor only in a leader epoch that is one higher,
-        and its writer runs a version that does not update the context."""
+        and its writer runs a version that does not update the context. Followers that do not
+        fetch have been sent the old epoch since."""
         if violation.partition is None:
             return False
         written = Partitions()
@@ -36,6 +43,16 @@ class ForgottenEpoch(Hazard):
         if len(states) < 2:
             return False
         before, last = states[-2:]
+        if violation.invariant in ("followers fetch", "replicas return to isr"):
+            outdated = {
+                event.broker
+                for event in events[last.seq :]
+                if isinstance(event, e.BecomesFollower)
+                and (event.partition, event.leader_epoch)
+                == (violation.partition, before.leader_epoch)
+            }
+            if not missing_members(violation) <= outdated:
+                return False
         return (
             (last.leader, last.isr) == (before.leader, before.isr)
             and last.leader_epoch == before.leader_epoch + 1

@@ -61,17 +61,22 @@ class Logs:
             self.writer[name] = event.broker
         pieces, epoch = log.pieces, event.leader_epoch
         if event.epochs:
-            self._copy(log, event)
+            _append_runs(log, event)
         elif pieces and pieces[-1].epoch == epoch and pieces[-1].end == base:
             pieces[-1].end = event.leo  # the usual case
         else:
             log.append(base, event.leo, epoch)
 
-    def _copy(self, log: ReplicaLog, event: e.RecordsAppended) -> None:
-        """A follower copies what earlier leaders wrote."""
-        ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
-        for run, end in zip(event.epochs, ends, strict=True):
-            log.append(run.base_offset, end, run.leader_epoch)
+    def on_log_loaded(self, event: e.LogLoaded) -> None:
+        """The files say what the log has. The trace lacks what a killed process wrote last. Records
+        behind the end of the files are lost, which `_opened` takes into account."""
+        known, log = (
+            self.of(event.partition, event.broker),
+            ReplicaLog(start=event.log_start_offset),
+        )
+        _append_runs(log, event)
+        log.pieces += [*known.between(event.leo, known.leo)][::-1]
+        known.pieces, known.start = log.pieces, log.start
 
     def on_log_truncated(self, event: e.LogTruncated) -> None:
         self.truncations += event.from_leo > event.to_offset
@@ -102,6 +107,13 @@ class Logs:
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         self.of(event.partition, event.broker).hw = event.hw
+
+
+def _append_runs(log: ReplicaLog, event: e.RecordsAppended | e.LogLoaded) -> None:
+    """Add records of several leader epochs."""
+    ends = (*(run.base_offset for run in event.epochs[1:]), event.leo)
+    for run, end in zip(event.epochs, ends, strict=True):
+        log.append(run.base_offset, end, run.leader_epoch)
 
 
 def missing(promised: ReplicaLog, log: ReplicaLog) -> int:

@@ -32,6 +32,7 @@ from emulator.kernel.scheduler import Process
 from emulator.scenario.errors import UserError
 from emulator.trace import events
 from emulator.trace.reader import SCHEMA_VERSION, Header
+from emulator.trace.values import EpochRun
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.cause_links import CausalityLog
 from emulator.worlds.network.memory import Listener
@@ -252,6 +253,21 @@ class StandaloneBroker:
     def start(self) -> None:
         """Begin to boot; the kernel's owner runs it."""
         self.node.start()
+        if self.options.data is not None:
+            self._trace_loaded_logs()
+
+    def _trace_loaded_logs(self) -> None:
+        """The last process may have been killed between a write and its event."""
+        for directory in self._disk.directories:
+            for partition, log in sorted(directory.logs.items()):
+                start, epochs = log.log_start_offset, list[EpochRun]()
+                for batch in log.batches:
+                    is_next = not epochs or epochs[-1].leader_epoch != batch.leader_epoch
+                    if is_next and batch.next_offset > start:
+                        base = max(start, batch.base_offset)
+                        epochs.append(EpochRun(batch.leader_epoch, base))
+                end = log.log_end_offset
+                self.node.context.emit(events.LogLoaded, partition, start, end, tuple(epochs))
 
     @property
     def is_dead(self) -> bool:

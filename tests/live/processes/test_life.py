@@ -78,6 +78,15 @@ def test_a_killed_leader_is_followed_and_finds_its_log_again(brokers: Brokers) -
     assert checkpoint.read_text().splitlines()[:1] == ["0"]
 
 
+def test_a_start_traces_what_the_files_have(brokers: Brokers) -> None:
+    brokers.restart(1)
+    story = trace(brokers.folder, 1)
+    loaded = [e for e in story if isinstance(e, events.LogLoaded) and e.partition == ORDERS][-1]
+    assert loaded.log_start_offset == 0
+    assert loaded.leo == max(e.leo for e in story if isinstance(e, events.RecordsAppended))
+    in_full_isr(brokers, 2, 2)
+
+
 def test_sigterm_moves_leaderships_away_first(brokers: Brokers) -> None:
     """Controlled shutdown: exit code 0, and no partition was without a leader."""
     state = brokers.partition(3, "orders")

@@ -108,14 +108,27 @@ def dead_and_back(*, told: bool) -> History:
 
 
 def told_twice(
-    versions: tuple[int, int], *, told_first: bool = False, queued_first: bool = False
+    versions: tuple[int, int],
+    *,
+    told_first: bool = False,
+    queued_first: bool = False,
+    notified: int = 0,
 ) -> History:
     """All of twelve partitions, two times; each time what the deletion of a notification brings
     about, or what the notification itself does (`told_first`), or what was queued before the
-    deletion and waited for its send thread (`queued_first`)."""
+    deletion and waited for its send thread (`queued_first`). Meanwhile there is another
+    notification, of so many partitions (`notified`)."""
     history = quiet()
+    names = tuple(TopicPartition("bills", n) for n in range(12))
+    if notified:
+        named = [{"topic": n.topic, "partition": n.partition} for n in names[:notified]]
+        history.logged(
+            1,
+            "create",
+            "/isr_change_notification/isr_change_0000000001",
+            msgspec.json.encode({"partitions": named}).decode(),
+        )
     for version in versions:
-        names = tuple(TopicPartition("bills", n) for n in range(12))
         states = tuple(PartitionState(n, 1, 1, 0, REPLICAS, version, REPLICAS) for n in names)
         queued_by = len(history.events) - 1
         if not told_first:
@@ -186,5 +199,10 @@ CASES = [
         "updates carry something new",
         lambda: told_twice((0, 0), queued_first=True),
         lambda: told_twice((0, 0)),
+    ),
+    Case(
+        "updates carry something new",
+        lambda: told_twice((0, 0), notified=12),
+        lambda: told_twice((0, 0), notified=11),
     ),
 ]

@@ -288,6 +288,25 @@ def test_an_unclean_election_may_give_up_what_was_committed() -> None:
     assert "committed records survive" not in broken(history)
 
 
+def joins_with_untraced_records(*runs: EpochRun) -> History:
+    """3 is killed after it has written offsets 5 to 9, and before it has traced that. It starts
+    with these in its files, and joins the ISR."""
+    history = with_records().wrote(1, 1, 0, 1, 2)
+    history.tell(e.IsrUpdated, 1, ORDERS, "shrink", (1, 2), 1, 0)
+    history.appended(1, 5, 10).copied(5, 10, 2).hw(1, 10)
+    if runs:
+        history.tell(e.LogLoaded, 3, ORDERS, 0, 10, runs)
+    history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 10, 5)
+    return history.appended(1, 10, 11).copied(10, 11, 3).wrote(1, 1, 0, 1, 2, 3)
+
+
+def test_the_files_of_a_killed_broker_have_what_its_trace_lacks() -> None:
+    survive = "committed records survive"
+    assert survive in broken(joins_with_untraced_records())
+    assert survive not in broken(joins_with_untraced_records(EpochRun(0, 0)))
+    assert survive in broken(joins_with_untraced_records(EpochRun(0, 0), EpochRun(1, 7)))
+
+
 def test_a_clean_election_may_not() -> None:
     history = quiet().appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5)
     history.tell(e.LogTruncated, 2, ORDERS, 5, 3)
