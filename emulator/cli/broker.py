@@ -86,6 +86,7 @@ def command(
     through: Through = None,
     began_ns: Annotated[int | None, typer.Option(hidden=True)] = None,
     synced: Annotated[Path | None, typer.Option(hidden=True)] = None,
+    clock: Annotated[Path | None, typer.Option(hidden=True)] = None,
 ) -> None:
     """Run one broker that speaks Kafka's protocol, until SIGTERM (controlled shutdown).
 
@@ -122,6 +123,7 @@ def command(
         trace=None if trace is None else trace_file(trace, broker),
         began_ns=began_ns,
         synced=synced,
+        clock=clock,
         page=None if page is None else host_and_port("--page", page),
         through=dict(route(pair) for pair in through or ()),
     )

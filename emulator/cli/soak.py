@@ -86,9 +86,10 @@ def command(
 
     confluent-kafka and the Java client produce with idempotence and acks=all (min.insync.replicas
     2), and read everything again and again. Faults are drawn from the seed: kills, pauses, cut and
-    slow links, full disks, no descriptors, ZooKeeper gone, rolling restarts. The history of the
-    clients is judged by a checker of its own: lost, duplicated, moved, reordered, read and later
-    gone, gaps, never sent. The run directory is like any other, with history.ndjson beside.
+    slow links, full disks, no descriptors, jumping clocks, ZooKeeper gone, and situations of
+    several faults. The history of the clients is judged by a checker of its own: lost, duplicated,
+    moved, reordered, read and later gone, gaps, never sent. The run directory is like any other,
+    with history.ndjson beside.
 
     \b
       isr soak --minutes 5 --seed 7

@@ -83,12 +83,12 @@ class Item:
             self.fail(f"expected a single value, not {self._kind()}")
         return str(self.node.value)
 
-    def whole(self, least: int = 0) -> int:
-        """A whole number of at least `least`."""
+    def whole(self, least: int | None = 0) -> int:
+        """A whole number of at least `least` (None: of any sign)."""
         text = self.text().replace("_", "")
         if not re.fullmatch(r"-?\d{1,18}", text):
             self.fail(f"expected a whole number, not {self.text()!r}")
-        if int(text) < least:
+        if least is not None and int(text) < least:
             self.fail(f"at least {least}, not {text}")
         return int(text)
 

@@ -14,7 +14,7 @@ from typing import Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from emulator.scenario.actions.base import Action, actions, names_of
+from emulator.scenario.actions.base import Action, Signed, actions, names_of
 from emulator.scenario.actions.clients import CLIENT_DEFAULTS
 from emulator.scenario.cluster import Cluster, read_assignment
 from emulator.scenario.document import Item
@@ -86,6 +86,7 @@ def _convert(item: Item, hint: object) -> object:
     simple: dict[object, Callable[[], object]] = {
         str: item.text,
         int: item.whole,
+        Signed: lambda: item.whole(least=None),
         float: item.number,
         bool: item.flag,
     }

@@ -124,6 +124,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     """The affected directions of a link: `both`, `to_peer` or `from_peer`."""
     ms_per_append: int | None = None
     """How long each append takes on the disk."""
+    offset_ms: int | None = None
+    """How far a wall clock is ahead of the machine's (negative: behind), in milliseconds."""
     free_bytes: int | None = None
     """The free space left on a full disk."""
     directory: int | None = None

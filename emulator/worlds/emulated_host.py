@@ -53,7 +53,7 @@ class InThisProcess(HostCapabilities):
     pause = resume = kill = terminate = install = Capabilities.supported
     lose_from_disk = fail_log_dir = repair_log_dir = slow_disk = Capabilities.supported
     fail_disk_calls = limit_space = shorten_writes = damage_log = mend_disk = Capabilities.supported
-    fail_authentication = start_again = Capabilities.supported
+    fail_authentication = start_again = set_clock = Capabilities.supported
 
 
 class EmulatedHost:
@@ -71,6 +71,7 @@ class EmulatedHost:
         self.broker, self._scenario, self._kernel = broker, scenario, kernel
         self._network, self._services = network, services
         self._profile = scenario.running(broker)
+        self._clock_offset_ms = 0
         self.node: Broker | None = None
         config = self._config()
         self._storage: HostDisk = DiskInMemory(config.log_directories)
@@ -100,7 +101,7 @@ class EmulatedHost:
             disk,
             host=HOST,
             port=port,
-            wall_ms=services.wall_ms,
+            wall_ms=lambda: services.wall_ms() + self._clock_offset_ms,
             draw=services.draw_assignment,
             not_before_us=not_before_us,
         )
@@ -196,6 +197,9 @@ class EmulatedHost:
         raise AssertionError("processes alone have a machine's limits: Capabilities say so")
 
     free_descriptors = use_up_descriptors
+
+    def set_clock(self, offset_ms: int) -> None:
+        self._clock_offset_ms = offset_ms
 
     @property
     def _files(self) -> DiskInFiles:

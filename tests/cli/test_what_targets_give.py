@@ -76,6 +76,7 @@ FORMS = {
     "start_zookeeper: zookeeper-2": "zookeeper-2",
     "use_up_descriptors": "1",
     "free_descriptors": "1",
+    "jump_clock": "{broker: 1, offset_ms: 3600000}",
     "unplug": "1",
     "plug_in": "1",
 }

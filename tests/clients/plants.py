@@ -74,6 +74,16 @@ def isr_fence_off() -> None:
     )
 
 
+def leader_epoch_fence_off() -> None:
+    """A leader serves fetches of an epoch that is over."""
+    from emulator.kafka.broker.partition import Partition
+
+    checked = Partition.leader_log_or_error
+    Partition.leader_log_or_error = lambda self, epoch: checked(
+        self, max(epoch, self.leader_epoch) if epoch >= 0 else epoch
+    )
+
+
 def reads_of_the_uncommitted() -> None:
     """Consumers read up to the end of the leader's log."""
     from emulator.kafka.broker.partition import Partition

@@ -48,9 +48,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
 @pytest.mark.parametrize(
     ("bug", "contradictions", "seed"),
     [
-        (plants.short_writes, {"lost", SURVIVE}, 7),
         (plants.idempotence_off, {"duplicated"}, 7),
-        (plants.isr_fence_off, {*GONE, SURVIVE}, 3),
         (plants.reads_of_the_uncommitted, GONE, 7),
         (plants.acknowledgements_at_once, {*GONE, SURVIVE}, 7),
     ],
@@ -65,6 +63,28 @@ def test_a_planted_bug_is_seen(
     kinds = {finding["kind"] for finding in result["history"]["findings"]}
     broken = {one["invariant"] for one in result["violations"] if not one["hazard"]}
     assert contradictions & (kinds | broken)
+
+
+@pytest.mark.parametrize("planted", [True, False])
+@pytest.mark.parametrize(
+    ("bug", "minutes", "faults"),
+    [
+        (plants.short_writes, 4, ["disk"]),
+        (plants.isr_fence_off, 5, ["cut_link", "cut_zookeeper_link", "kill"]),
+        (plants.leader_epoch_fence_off, 6, ["cut_zookeeper_link", "delay_link", "pause", "kill"]),
+    ],
+)
+def test_a_bug_that_takes_several_faults_is_seen_by_the_history_alone(
+    bug: Callable[[], None], minutes: int, faults: list[str], planted: bool, tmp_path: Path
+) -> None:
+    """And the same minutes without the bug show nothing."""
+    environment = plants.planted(bug, tmp_path / "site") if planted else None
+    words = ["--minutes", str(minutes), "--seed", "5", "--java", "none"]
+    for fault in faults:
+        words += ["--fault", fault]
+    code, result = soak(tmp_path, *words, environment=environment)
+    kinds = {finding["kind"] for finding in result["history"]["findings"]}
+    assert bool(GONE & kinds) == planted, (code, kinds, result["problems"])
 
 
 @pytest.mark.parametrize(("bug", "is_lost"), [(None, False), (plants.nothing_synced, True)])

@@ -391,6 +391,15 @@ def test_a_topic_that_exists_is_refused_whatever_its_assignment() -> None:
         play << "exists /brokers/topics/new" >> ok() << "answer: TOPIC_ALREADY_EXISTS"
 
 
+def test_a_topic_that_another_broker_creates_at_the_same_moment_exists() -> None:
+    """FindCoordinator, which creates the topic of groups, was answered with UNKNOWN_SERVER_ERROR."""
+    with Serving(is_controller=True) as play:
+        play >> request(CreateTopicsRequest("new", ((1, 2),), ()))
+        play << "exists /brokers/topics/new" >> no_node
+        play << "set /config/topics/new at v-1" >> ok() << "create /brokers/topics/new"
+        play >> reply(Code.NODE_EXISTS) << "answer: TOPIC_ALREADY_EXISTS"
+
+
 def test_an_illegal_name_is_refused_and_zookeeper_is_not_asked() -> None:
     with Serving(is_controller=True) as play:
         create = CreateTopicsRequest("no good", ((1, 2),), ())

@@ -43,6 +43,7 @@ from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.client.codec import ReplicaAssignment
 from zk.client.kafka_zk_client import KafkaZkClient
+from zk.errors import Code, ZooKeeperError
 
 Respond = Callable[[AdminResponse], None]
 
@@ -118,7 +119,15 @@ class AdminManager:
         # creates the log.
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))
         assignment = {n: ReplicaAssignment(r) for n, r in enumerate(replicas)}
-        await self._zk_client.create_topic_assignment(topic, assignment)
+        try:
+            await self._zk_client.create_topic_assignment(topic, assignment)
+        except ZooKeeperError as error:
+            if error.code is not Code.NODE_EXISTS:
+                raise
+            # Another broker was faster (AdminZkClient.scala@2.6.3 writeTopicPartitionAssignment).
+            message = f"Topic '{topic}' already exists."
+            respond(AdminResponse(Errors.TOPIC_ALREADY_EXISTS, message))
+            return
         if self._reads_topic_ids:
             # The create fires the controller's watch: the controller may be faster than the next
             # request.

@@ -72,7 +72,9 @@ class LogRetention:
         while (left_ms := self._due_ms - self._logs.wall_ms()) > 0:
             self._is_due = Promise(kernel)
             task = kernel.this_task()
-            timer = task.process.lane(task.thread).call_later(left_ms * 1000, self._on_due)
+            # No longer than Kafka waits from run to run: the wall clock may jump meanwhile.
+            wait_ms = min(left_ms, self._context.config.log_retention_check_interval_ms)
+            timer = task.process.lane(task.thread).call_later(wait_ms * 1000, self._on_due)
             await self._is_due.wait()
             timer.cancel()
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cache
-from typing import ClassVar, Protocol
+from typing import ClassVar, NewType, Protocol
 
 import msgspec
 
@@ -22,6 +22,9 @@ from emulator.registry import classes_of
 from emulator.scenario.actions.drawing import Draw, Ways, link_between
 from emulator.trace.values import Parameters
 from zk.wire import When
+
+Signed = NewType("Signed", int)
+"""A number that may be negative; others may not."""
 
 ZOOKEEPER = "zookeeper"
 """The whole service: the only server, or all servers of the ensemble."""
@@ -74,6 +77,10 @@ class BrokerHost(Protocol):
         ...
 
     def free_descriptors(self) -> None: ...
+
+    def set_clock(self, offset_ms: int) -> None:
+        """Set its wall clock so far ahead of the machine's, or (negative) behind it."""
+        ...
 
     def install(self, profile: str, propagation: str) -> None:
         """Set the version that the broker's next process runs (empty: unchanged)."""

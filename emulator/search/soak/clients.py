@@ -20,7 +20,7 @@ _PROGRAMS = Path(__file__).parent / "programs"
 _JVM = ("-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 CONFLUENT, JAVA = "confluent", "java"
 ROLES = {
-    CONFLUENT: (("produce", "c1"), ("produce", "c2"), ("tail", "c3")),
+    CONFLUENT: (("produce", "c1"), ("produce", "c2"), ("tail", "c3"), ("scan", "c4")),
     JAVA: (("produce", "j1"), ("scan", "j2")),
 }
 FINAL = {CONFLUENT: "c9", JAVA: "j9"}

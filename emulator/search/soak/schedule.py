@@ -1,8 +1,8 @@
 """Draws a soak from a seed: a cluster whose topic must not lose records, and faults, as a scenario.
 
-The faults are those with a `soak_weight`, sequential or overlapping, and rolling restarts. They end
-`QUIET_S` before the run does: then everything is healed, clients end, and everything is read. A
-seed always gives the same text.
+Situations of several faults alternate with single faults: those with a `soak_weight`, one after the
+other or overlapping. They end `QUIET_S` before the run does: then everything is healed, clients
+end, and everything is read. A seed always gives the same text.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from emulator.scenario.actions.drawing import Draw
 from emulator.scenario.actions.life import Crash, EndsProcess, Kill, Start, Terminate
 from emulator.scenario.schema import Step
 from emulator.search.fuzz.worlds import parameters_of, restarts, written
+from emulator.search.soak.situations import ROLL_EVERY_MS, Situation, situations_of
 
 NAME, TOPIC, PARTITIONS = "soak", "soak", 4
 BROKERS = (1, 2, 3)
@@ -31,8 +32,11 @@ GAP_MS, LASTS_MS = (1_000, 14_000), (1_500, 20_000)
 START_AGAIN_MS = (0, 9_000, 18_000)
 """A start fails while the old session lives or ZooKeeper is down, so it is repeated."""
 
-ROLL_EVERY_MS = 15_000
-"""The interval between two brokers of a rolling restart."""
+SETTLES_MS = 10_000
+"""The time from the last fault to a situation: all brokers are to be in sync."""
+
+BETWEEN_SITUATIONS = 3
+"""Faults that are drawn one by one."""
 
 SETTINGS = {
     "min.insync.replicas": "2",
@@ -115,33 +119,30 @@ def _faults(
 ) -> Iterator[Entry]:
     kinds = [kind for name, kind in soak_faults().items() if name in names]
     often = [kind for kind in kinds for _ in range(kind.soak_weight)]
-    everywhere = [kind for kind in (DiskFault, Kill) if kind in often]
     busy: dict[tuple[object, ...], int] = {}
+    situations: list[Situation] = []
     at_ms = FIRST_FAULT_MS
 
-    def entries(action: Action, lasts_ms: int) -> Iterator[Entry]:
+    def entries(action: Action, after_ms: int, lasts_ms: int) -> Iterator[Entry]:
         if isinstance(action, Kill) and machines_crash:
             action = Crash(action.broker, "unflushed")
-        return _entries(action, at_ms, lasts_ms, healed_ms, busy)
+        return _entries(action, at_ms + after_ms, lasts_ms, healed_ms, busy)
 
     while at_ms < healed_ms:
-        # Of few kinds each strikes all brokers more often.
-        choice = draw.below(max(3, len(often)))
-        if choice == 0 and Terminate in often:
-            yield from _rolling_restart(at_ms, healed_ms)
-            at_ms += len(BROKERS) * ROLL_EVERY_MS
-        elif choice == 1 and everywhere:
-            kind = draw.one_of(everywhere)
-            # As if all had the same disk, and long enough to fill it: each tears the same record.
-            full = kind is DiskFault
-            lasts_ms = draw.between(10_000, 20_000) if full else draw.spread(*LASTS_MS)
-            for broker in BROKERS:
-                yield from entries(DiskFault(broker, "full") if full else Kill(broker), lasts_ms)
-        else:
+        # All situations before one comes again: chance would leave one out of a short soak.
+        situations = situations or draw.stream.shuffled(situations_of(kinds))
+        if situations:
+            at_ms = max([at_ms, *(end_ms + SETTLES_MS for end_ms in busy.values())])
+            first, second, third = draw.stream.shuffled(list(BROKERS))
+            moments = situations.pop().moments((first, second, third), draw.stream)
+            for one in moments:
+                yield from entries(one.action, one.after_ms, one.lasts_ms)
+            at_ms += max(one.after_ms + one.lasts_ms for one in moments)
+        for _ in range(BETWEEN_SITUATIONS):
+            at_ms += draw.between(*GAP_MS)
             action = draw.one_of(often).drawn_for_soak(draw)
             if action is not None:
-                lasts_ms = draw.spread(*LASTS_MS)
-                yield from entries(action, lasts_ms)
+                yield from entries(action, 0, draw.spread(*LASTS_MS))
         at_ms += draw.between(*GAP_MS)
 
 
@@ -149,8 +150,8 @@ def _entries(
     action: Action, at_ms: int, lasts_ms: int, healed_ms: int, busy: dict[tuple[object, ...], int]
 ) -> Iterator[Entry]:
     """A fault and the action that undoes it; nothing while another action holds the same
-    resource."""
-    if busy.get(action.holds(), 0) > at_ms:
+    resource, or in the quiet end."""
+    if at_ms >= healed_ms or busy.get(action.holds(), 0) > at_ms:
         return
     entry: Entry = {"at": f"{at_ms}ms", action.name: parameters_of(action)}
     if action.healed() is None:

@@ -35,6 +35,7 @@ _MEASURES = {
     "slow_link": "bytes_per_s",
     "slow_follower": "bytes_per_s",
     "slow_disk": "ms_per_append",
+    "jump_clock": "offset_ms",
 }
 
 _PAST = {
@@ -68,6 +69,7 @@ _PAST = {
     "use_up_descriptors": "no file descriptors left",
     "free_descriptors": "file descriptors free again",
     "disk": "disk fault",
+    "jump_clock": "clock off",
     "mend_disk": "disk mended",
 }
 

@@ -42,6 +42,7 @@ from emulator.worlds.processes.controller_check import ControllerCheck
 from emulator.worlds.processes.linked_sessions import LinkedService
 from emulator.worlds.processes.process_trace import ProcessTrace
 from emulator.worlds.processes.status_page import Counts, StatusPage
+from emulator.worlds.processes.wall_clock import WallClock
 from emulator.worlds.storage.files import OperatingSystemFiles
 from emulator.worlds.storage.stored_logs import stored_disk
 from emulator.worlds.storage.sync_journal import JournalledFiles
@@ -74,7 +75,8 @@ def check_profile(profile: Profile) -> None:
 class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a broker's process. It binds `listen` and registers `advertised`. `through`
     are proxies, by the advertised address that they stand for. `began_ns` is time zero, on the
-    machine's monotonic clock. `synced`: a journal for a crash of its machine."""
+    machine's monotonic clock. `synced`: a journal for a crash of its machine. `clock`: a file with
+    the offset of its wall clock."""
 
     broker: int
     zookeeper: str
@@ -86,6 +88,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
     trace: Path | None = None
     began_ns: int | None = None
     synced: Path | None = None
+    clock: Path | None = None
     page: tuple[str, int] | None = None
     through: dict[tuple[str, int], tuple[str, int]] = {}
 
@@ -172,6 +175,7 @@ class StandaloneBroker:
                 OperatingSystemFiles() if not options.synced else JournalledFiles(options.synced)
             )
             self._disk = stored_disk(files, options.data, self.config, guards, self.log)
+        self._wall_clock = WallClock(options.clock)
         process = self.kernel.process(f"broker-{options.broker}")
         process.on_death = self._died
         host, port = options.advertised
@@ -182,7 +186,7 @@ class StandaloneBroker:
             self._disk,
             host=host,
             port=port,
-            wall_ms=lambda: int(time.time() * 1000),
+            wall_ms=self._wall_clock.now_ms,
             # For assignments of topics that a user creates by hand: such a run is never repeated.
             draw=Chance(time.time_ns()).stream("assignment", "admin").below,
             # CoreUtils.scala@2.6.3 generateUuidAsBase64.
@@ -316,6 +320,7 @@ class StandaloneBroker:
         self.parts.forget(self.options.broker)
         for directory in self._disk.directories:
             directory.close()
+        self._wall_clock.close()
         if self._has_own_parts:
             self.parts.close()
 

@@ -142,6 +142,9 @@ class ContainerDeployment:
     def limit_descriptors(self, broker: int, /, *, limited: bool) -> None:
         raise AssertionError("its limits are the engine's: Capabilities say so")
 
+    def set_clock(self, broker: int, offset_ms: int, /) -> None:
+        raise AssertionError("its clock is the engine's: Capabilities say so")
+
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         network = self.engine.networks.get(self.network)
         alias, _ = self.advertised_address(broker)

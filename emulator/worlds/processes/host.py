@@ -95,7 +95,7 @@ class LocalProcess(SeparateProcess):
     """Also what can be done to a process of this machine."""
 
     lose_from_disk = limit_space = mend_disk = Capabilities.supported
-    use_up_descriptors = free_descriptors = Capabilities.supported
+    use_up_descriptors = free_descriptors = set_clock = Capabilities.supported
 
 
 def process_capabilities(hosts: Mapping[int, Host], *, ensemble: bool) -> ClusterCapabilities:
@@ -254,6 +254,9 @@ class ProcessHost:
 
     def free_descriptors(self) -> None:
         self._deployment.limit_descriptors(self.broker, limited=False)
+
+    def set_clock(self, offset_ms: int) -> None:
+        self._deployment.set_clock(self.broker, offset_ms)
 
     def fail_log_dir(self, *_: object) -> None:
         raise AssertionError("its disk is the machine's: Capabilities say so")

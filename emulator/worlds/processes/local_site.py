@@ -20,6 +20,7 @@ from emulator.worlds.processes.hollow_brokers import HollowBroker, HollowProcess
 from emulator.worlds.processes.kafka_process import KafkaProcess
 from emulator.worlds.processes.local_brokers import LocalBroker
 from emulator.worlds.processes.small_disk import SmallDisk
+from emulator.worlds.processes.wall_clock import set_wall_clock
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.release import find_release
 from emulator.worlds.storage.sync_journal import lose_unsynced
@@ -117,6 +118,10 @@ class Deployment(Protocol):
         """Forbid its process new descriptors, or allow as many as the machine does."""
         ...
 
+    def set_clock(self, broker: int, offset_ms: int, /) -> None:
+        """Set the wall clock of its processes so far ahead, or (negative) behind."""
+        ...
+
     def gather(self) -> list[Entry]:
         """After the brokers' end: move traces to the run's folder; returns ZooKeeper's log."""
         ...
@@ -184,6 +189,7 @@ class LocalDeployment:
             return self.hollow.broker(broker)
         if broker in self._kafka:
             return KafkaProcess(self._kafka[broker])
+        self.set_clock(broker, 0)
         process = LocalBroker(broker, [], self._folder / f"broker-{broker}.log")
         self._processes[broker] = process
         return process
@@ -193,6 +199,7 @@ class LocalDeployment:
         if broker in self._hollow:
             return words  # its logs are in memory, and it writes no trace
         words += ["--data", str(self._data_of(broker)), "--trace", str(self._folder)]
+        words += ["--clock", str(self._clock_of(broker))]
         if broker in self._crashing:
             words += ["--synced", str(self._journal_of(broker))]
         return words
@@ -215,6 +222,9 @@ class LocalDeployment:
 
     def _data_of(self, broker: int) -> Path:
         return self._folder / f"data-{broker}"
+
+    def _clock_of(self, broker: int) -> Path:
+        return self._folder / f"clock-{broker}"
 
     def _journal_of(self, broker: int) -> Path:
         return self._folder / f"synced-{broker}.ndjson"
@@ -242,6 +252,9 @@ class LocalDeployment:
         open_now = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
         soft = open_now if limited else hard
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (soft, hard))
+
+    def set_clock(self, broker: int, offset_ms: int, /) -> None:
+        set_wall_clock(self._clock_of(broker), offset_ms)
 
     def gather(self) -> list[Entry]:
         self.server.close()

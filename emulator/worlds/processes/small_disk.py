@@ -7,19 +7,18 @@ process ends.
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from contextlib import suppress
+from math import ceil
 from pathlib import Path
 
 from zk.real.child import Watchdog
 from zk.real.server import ServerError
 
 SIZE_MB = 128
-SPARE_BYTES = 2 * 4096
-"""What a checkpoint takes that is written aside: it is a log that is to meet the end first."""
-
-_BALLAST = ".full"
+_ATTEMPTS = 20
 _UNMOUNT = 'read orderly || umount -l "$0"'
 
 
@@ -35,17 +34,21 @@ class SmallDisk:
         self._watchdog: Watchdog | None = Watchdog(["/bin/sh", "-c", _UNMOUNT, str(folder)])
 
     def fill(self, free_bytes: int = 0) -> None:
-        """Leave so much, and a few pages at least."""
-        block = bytes(1 << 20)
-        with (self.folder / _BALLAST).open("ab", buffering=0) as file:
-            with suppress(OSError):
-                while file.write(block) == len(block):
-                    pass
-            file.truncate(max(0, file.tell() - max(free_bytes, SPARE_BYTES)))
+        """Leave this much space, in whole blocks. The disk shrinks: a file that takes the space
+        would take seconds, and three disks would not be full at the same time."""
+        for _ in range(_ATTEMPTS):
+            disk = os.statvfs(self.folder)
+            blocks = disk.f_blocks - disk.f_bfree + ceil(free_bytes / disk.f_frsize)
+            with suppress(ServerError):  # the broker has written since: it was too small
+                return self._resize(f"{blocks * disk.f_frsize}")
+        raise ServerError(f"{self.folder}: cannot be made full")
 
     def free(self) -> None:
-        """Free the space that `fill` took."""
-        (self.folder / _BALLAST).unlink(missing_ok=True)
+        """Restore the original size."""
+        self._resize(f"{SIZE_MB}m")
+
+    def _resize(self, size: str) -> None:
+        _run(["mount", "-o", f"remount,size={size}", str(self.folder)])
 
     def erase(self) -> None:
         """Delete its content."""

@@ -115,7 +115,7 @@ class RealHost:
     repair_log_dir = slow_disk = fail_disk_calls = limit_space = shorten_writes = fail_log_dir
     damage_log = mend_disk = fail_log_dir
 
-    use_up_descriptors = free_descriptors = fail_log_dir
+    use_up_descriptors = free_descriptors = set_clock = fail_log_dir
 
     def fail_authentication(self) -> None:
         raise AssertionError("its client is its own: Capabilities say so")

@@ -105,6 +105,9 @@ class DoubledHost:
     def free_descriptors(self) -> None:
         self._call("free_descriptors")
 
+    def set_clock(self, offset_ms: int) -> None:
+        self._call("set_clock", offset_ms)
+
     def install(self, profile: str, propagation: str) -> None:
         self._call("install", profile, propagation)
 
