@@ -392,7 +392,7 @@ def test_a_topic_that_exists_is_refused_whatever_its_assignment() -> None:
 
 
 def test_a_topic_that_another_broker_creates_at_the_same_moment_exists() -> None:
-    """FindCoordinator, which creates the topic of groups, was answered with UNKNOWN_SERVER_ERROR."""
+    """FindCoordinator creates the topic of groups: it was answered with UNKNOWN_SERVER_ERROR."""
     with Serving(is_controller=True) as play:
         play >> request(CreateTopicsRequest("new", ((1, 2),), ()))
         play << "exists /brokers/topics/new" >> no_node

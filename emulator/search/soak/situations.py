@@ -77,13 +77,11 @@ def _follower_misses_elections(brokers: Brokers, _: Stream) -> Moments:
     not know that it has to truncate. Then it is elected itself."""
     leader, other, follower = brokers
     return [
-        Moment(0, Kill(other), 6_000),  # the leader leads all partitions
-        Moment(0, Kill(follower), 6_000),
-        Moment(16_000, DelayLink(leader, other, 1_000), 6_000),
-        Moment(18_000, CutZookeeperLink(follower), 32_000),
-        Moment(20_000, Pause(leader), 10_000),
-        Moment(38_000, Kill(other), 20_000),
-        Moment(52_000, Kill(leader), 12_000),
+        Moment(0, DelayLink(leader, other, 1_000), 6_000),
+        Moment(2_000, CutZookeeperLink(follower), 32_000),
+        Moment(4_000, Pause(leader), 10_000),
+        Moment(22_000, Kill(other), 20_000),
+        Moment(37_000, Kill(leader), 12_000),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache
 
 import pytest
@@ -10,6 +11,7 @@ from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.actions.life import EndsProcess, Start
 from emulator.scenario.load import LoadedScenario, loads
+from emulator.scenario.written import parameters
 from emulator.search.soak.schedule import QUIET_S, draw_schedule, fault_counts, stop_us
 from emulator.worlds.processes.host import process_capabilities
 
@@ -51,6 +53,25 @@ def test_every_fault_of_a_soak_is_drawn_in_a_few_half_hours() -> None:
     counts = [fault_counts(drawn(seed).steps) for seed in range(12)]
     weighted = {name for name, kind in actions().items() if kind.soak_weight}
     assert weighted <= {name for count in counts for name in count}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_ten_minutes_have_every_situation(seed: int) -> None:
+    """Each is known by what it alone does at one moment."""
+    scenario = loads(draw_schedule(seed, 600, "2.6"), "soak")
+    at_once: dict[int, list[str]] = {}
+    for step in scenario.steps:
+        at_once.setdefault(step.at_us, []).append(step.action.name)
+    moments = [Counter(names) for names in at_once.values()]
+    assert any(names["disk"] == 3 for names in moments), "all disks are full"
+    assert any(names["kill"] == 3 for names in moments), "all are killed"
+    assert any(names["cut_link"] == 2 and names["cut_zookeeper_link"] == 1 for names in moments), (
+        "a leader loses everybody"
+    )
+    delays = {s.at_us for s in scenario.steps if parameters(s.action).get("delay_ms") == 1000}
+    pauses = {step.at_us for step in scenario.steps if step.action.name == "pause"}
+    assert any(at_us + 4_000_000 in pauses for at_us in delays), "a follower misses elections"
+    assert fault_counts(scenario.steps)["terminate"] >= 3, "a rolling restart"
 
 
 @pytest.mark.parametrize("kinds", [("disk",), ("pause", "kill"), ("terminate",)])
