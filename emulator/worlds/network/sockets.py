@@ -1,12 +1,11 @@
 """Sockets of one process, on one thread: frames in, frames out, opening and closing of connections.
 
-Callbacks run on this thread; a socket's owner moves them to its own. A frame out is sent by the
-thread that has it, as far as the other end takes it; the rest is left to this one. The broker's end
-of a connection delivers one frame and reads the next only after `read_on` with nothing left to
-send, as Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A
-frame that is too long or malformed ends the connection. Each turn reads at most 64 KB of one
-connection. Owns the limits of all connections together: their number, bytes and descriptors.
-Sources: SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames but no messages.
+Callbacks run on this thread; a socket's owner moves them to its own. The broker's end of a
+connection delivers one frame and reads the next only after `read_on` with nothing left to send, as
+Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
+is too long or malformed ends the connection. Each turn reads at most 64 KB of one connection. Owns
+the limits of all connections together: their number, bytes and descriptors. Sources:
+SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames but no messages.
 """
 
 from __future__ import annotations
@@ -58,8 +57,6 @@ class FramedSocket:
         self.on_frame: Callable[[bytes], None] = lambda _: None
         self.on_end: Callable[[str], None] = lambda _: None
         self._in, self._out = bytearray(), bytearray()
-        self._sends = threading.RLock()
-        """Held by who changes `_out` or closes the socket."""
         self._muted = self._over = False
         self._reserved = 0
         """Bytes of the memory for requests that this connection holds: its frame is being read or
@@ -78,24 +75,8 @@ class FramedSocket:
         self._sockets.do(self._look)
 
     def write(self, data: bytes) -> None:
-        """Any thread. The bytes usually go out at once: on their way to another thread they would
-        wait for the interpreter, at each of the six messages of a replicated record."""
-        with self._sends:
-            if self._over:
-                return
-            if not self._out:
-                self.sent_at_s = time.monotonic()
-            self._out += data
-            try:
-                if len(self._out) == len(data):
-                    self._flush()
-            except OSError as error:
-                why = error.strerror or str(error)
-                self._sockets.do(lambda: self.end(why))
-                return
-            if not self._out:
-                return
-        self._sockets.do(self._send_later)
+        """Any thread."""
+        self._sockets.do(lambda: self._write(data))
 
     def read_on(self) -> None:
         """Any thread: the last frame has its response."""
@@ -121,55 +102,51 @@ class FramedSocket:
         (SocketServer.scala@2.6.3 processCompletedSends)."""
         return self._muted or (self._one_at_a_time and bool(self._out))
 
-    def _reads(self) -> bool:
-        return not (self._busy() or self._waits_for_memory)
+    def _interest(self) -> int:
+        read = 0 if self._busy() or self._waits_for_memory else selectors.EVENT_READ
+        return read | (selectors.EVENT_WRITE if self._out else 0)
 
     def move(self, ready: int) -> None:
         """The socket is readable or writable."""
-        # Only a client that sends more than it may is muted: for others the selector would have to
-        # change twice for each request.
-        is_early = bool(ready & selectors.EVENT_READ) and not self._reads()
         try:
             if ready & selectors.EVENT_WRITE:
                 self._flush()
-                if not self._out:
-                    self._sockets.unsent.pop(self, None)
                 self._deliver()
-            if ready & selectors.EVENT_READ and self._reads():
+            if ready & selectors.EVENT_READ and not self._busy():
                 self._read()
         except OSError as error:
             self.end(error.strerror or str(error))
         except Malformed as error:
             self._refuse(error)
-        self._look(mutes=is_early)
+        self._look()
 
     def _refuse(self, error: Malformed) -> None:
         self.malformed = not self._over
         self.end(str(error))
 
-    def _look(self, *, mutes: bool = True) -> None:
-        """Look for what is needed; `mutes`: not for requests while one is served."""
+    def _look(self) -> None:
+        if not self._over:
+            self._sockets.watch(self._socket, self.move, self._interest())
+
+    def _write(self, data: bytes) -> None:
         if self._over:
             return
-        events = selectors.EVENT_WRITE if self._out else 0
-        if self._reads() or not mutes:
-            events |= selectors.EVENT_READ
-        self._sockets.watch(self._socket, self.move, events)
-
-    def _send_later(self) -> None:
+        if not self._out:
+            self.sent_at_s = time.monotonic()
+        self._out += data
+        self.move(selectors.EVENT_WRITE)
         if self._out and not self._over:
             self._sockets.unsent[self] = None
-            self._look()
 
     def _flush(self) -> None:
-        with self._sends:
-            while self._out:
-                try:
-                    sent = self._socket.send(self._out)
-                except BlockingIOError:
-                    return
-                del self._out[:sent]
-                self.sent_at_s = time.monotonic()
+        while self._out:
+            try:
+                sent = self._socket.send(self._out)
+            except BlockingIOError:
+                return
+            del self._out[:sent]
+            self.sent_at_s = time.monotonic()
+        self._sockets.unsent.pop(self, None)
 
     def _read(self) -> None:
         try:
@@ -224,12 +201,11 @@ class FramedSocket:
         """End the connection."""
         if self._over:
             return
-        with self._sends:
-            with suppress(OSError):
-                self._flush()
-            self._over = True
-            self._sockets.forget(self._socket)
-            self._socket.close()
+        with suppress(OSError):
+            self._flush()
+        self._over = True
+        self._sockets.forget(self._socket)
+        self._socket.close()
         self._release()
         self._sockets.ended(self, accepted=self._one_at_a_time)
         self.on_end(why)
@@ -261,10 +237,6 @@ class Sockets:
         """Listening sockets that accept no connections for now."""
         self._pause_reason = ""
         """Why accepting paused last; logged once."""
-        self._watched: dict[socket.socket, int] = {}
-        """What the selector looks for."""
-        self._is_woken = False
-        """Whether the thread will look at the orders anyway."""
         self.watch(self._woken, self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name="sockets", daemon=True)
         self._thread.start()
@@ -272,10 +244,9 @@ class Sockets:
     def do(self, order: Callable[[], None]) -> None:
         """Any thread: run this on the sockets' thread, in order."""
         self._orders.append(order)
-        if not self._is_woken:
-            self._is_woken = True
-            with suppress(OSError):  # closed
-                self._wakes.send(b"\0")
+        with suppress(BlockingIOError, OSError):
+            # A full pipe has enough wake-ups.
+            self._wakes.send(b"\0")
 
     def listen(
         self, host: str, port: int, accepted: Callable[[FramedSocket], None]
@@ -343,27 +314,21 @@ class Sockets:
     # -- on the sockets' thread --------------------------------------------------------------------
 
     def watch(self, end: socket.socket, move: Callable[[int], None], events: int) -> None:
-        before = self._watched.get(end, 0)
-        if events == before:
-            return
+        known = end in self._selector.get_map()
         if not events:
             self.forget(end)
-            return
-        if before:
+        elif known:
             self._selector.modify(end, events, move)
         else:
             self._selector.register(end, events, move)
-        self._watched[end] = events
 
     def forget(self, end: socket.socket) -> None:
-        if self._watched.pop(end, 0):
+        if end in self._selector.get_map():
             self._selector.unregister(end)
 
     def _wake(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ)
-        # Before the orders are done: who orders something from now on wakes the thread again.
-        self._is_woken = False
 
     def _loop(self) -> None:
         look_at_s = 0.0
@@ -372,7 +337,7 @@ class Sockets:
                 _LOOK_S if self._paused or self.unsent else None
             ):
                 # An earlier event of this round may have closed it.
-                if key.fileobj in self._watched:
+                if key.fileobj in self._selector.get_map():
                     key.data(ready)
             while self._orders and self._running:
                 self._orders.popleft()()
