@@ -33,6 +33,7 @@ from emulator.runs.run_directory import TRACE
 from emulator.scenario import shipped
 from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.load import LoadedScenario, load
+from emulator.scenario.units import duration_us
 from emulator.trace.events import ActionApplied
 from emulator.trace.reader import read_events
 from tools.fidelity.page import write_page
@@ -54,10 +55,14 @@ BOOT_US = 15_000_000
 """A broker that starts again in a story takes this much longer than the story allows for: a JVM on
 two busy cores."""
 
+_RESTARTS = frozenset({"kill", "terminate"})
+"""Faults whose end (`for`) is a start."""
+
 _WARNINGS = "warnings.json"
 _LOGGED = re.compile(r"^\[([^]]+)\] (?:WARN|ERROR|FATAL) (.*)$")
 _VARIABLE = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)*|/[\w./-]+")
-_REQUEST, _LIST = re.compile(r"\(type\W.*\)(?= to broker)"), re.compile(r"N(?:, N)+")
+_REQUEST = re.compile(r"\(type\W.*\)(?= to broker| \(kafka\.)")
+_LIST = re.compile(r"N(?:, N)+")
 
 
 class Mix(NamedTuple):
@@ -113,13 +118,24 @@ def scenario_text(story: str, mix: Mix, kafka: str) -> str:
     loaded = load(shipped.find(story))
     sections = yaml.safe_load(shipped.shipped()[story].read_text())
     hosts = {b: f"kafka {kafka}" for b, role in roles_of(loaded).items() if getattr(mix, role)}
-    starts = sum(step.action.name == "start" for step in loaded.steps)
+    # A fault that follows a start waits for it: the broker is in its ISRs again, as in the story.
+    before_us = starts_us = 0
+    for fault in sorted(sections["faults"], key=lambda fault: duration_us(str(fault["at"]))):
+        before_us = starts_us
+        fault["at"] = _later(fault["at"], before_us)
+        starts_us += BOOT_US * bool(_RESTARTS & fault.keys())
+    for work in sections["workload"]:
+        work["until"] = _later(work["until"], before_us)
     sections |= {
         "hosts": hosts,
-        "run": f"{(loaded.duration_us + starts * BOOT_US) // 1000}ms",
+        "run": f"{(loaded.duration_us + starts_us) // 1000}ms",
         "expect": [],
     }
     return yaml.safe_dump(sections, sort_keys=False)
+
+
+def _later(time: object, by_us: int) -> str:
+    return f"{(duration_us(str(time)) + by_us) // 1000}ms"
 
 
 def roles_of(scenario: LoadedScenario) -> dict[int, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,7 @@ def markdown(folder: Path = FOLDER) -> str:
     shipped = read_rows("shipped", ShippedResult, folder)
     measured = read_rows("measured", Measured, folder)
     versions = read_rows("versions", VersionResult, folder)
+    mixed = read_rows("mixed", MixedResult, folder)
     return environment.get_template("fidelity.md.j2").render(
         measured=measured[0] if measured else None,
         summary=summary(recordings),
@@ -61,7 +63,9 @@ def markdown(folder: Path = FOLDER) -> str:
         near_enough=NEAR_ENOUGH,
         delays=len(delays),
         outside=sum(not row.inside for row in delays),
-        mixed=read_rows("mixed", MixedResult, folder),
+        mixed=mixed,
+        mixes=MIXES,
+        mixed_table=mixed_table(mixed),
         shipped=shipped,
         shipped_versions=sorted({row.kafka for row in shipped}),
         not_recorded=read_rows("not-recorded", NotRecorded, folder),
@@ -69,6 +73,24 @@ def markdown(folder: Path = FOLDER) -> str:
         versions_lines=version_lines(versions),
         versions_missed=[row for row in versions if not row.is_matched],
     )
+
+
+MIXES = ["".join(kinds) for kinds in product("RO", repeat=3)]
+"""Controller, leader and follower: real or ours."""
+
+
+def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, list[str]]]:
+    """Per version and story the number of criteria that hold in all runs of each mix."""
+    by_place = {(row.kafka, row.story, row.mix): row for row in rows}
+
+    def cell(row: MixedResult | None) -> str:
+        return "–" if row is None else str(row.equal.split(", ").count(str(row.runs)))
+
+    stories = sorted({(row.kafka, row.story) for row in rows})
+    return [
+        (kafka, story, [cell(by_place.get((kafka, story, mix))) for mix in MIXES])
+        for kafka, story in stories
+    ]
 
 
 def version_lines(rows: list[VersionResult]) -> list[str]:

@@ -26,7 +26,7 @@ from emulator.worlds.processes.hollow import (
     Signal,
     Started,
 )
-from emulator.worlds.processes.local_brokers import GRACE_S, MAIN, BrokerEnded
+from emulator.worlds.processes.local_brokers import GRACE_S, MAIN, BrokerEnded, stop
 from zk.real.child import Child
 
 LOG = "hollow.log"
@@ -182,12 +182,4 @@ class HollowBroker:
 
     def join(self) -> None:
         """Wait until it has ended; kill it if it does not stop in time."""
-        if self.is_dead:
-            return
-        self.resume()
-        if not self._was_stopped:
-            self.terminate()
-        left_s = max(0.0, self._killed_at_s - time.monotonic())
-        if not self._process.wait_until_dead(self, left_s):
-            self.kill()
-            self._process.wait_until_dead(self, GRACE_S)
+        stop(self, lambda: max(0.0, self._killed_at_s - time.monotonic()))

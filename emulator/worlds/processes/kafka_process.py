@@ -9,7 +9,7 @@ from __future__ import annotations
 import shutil
 import signal
 
-from emulator.worlds.processes.local_brokers import GRACE_S, LOOK_US, BrokerEnded
+from emulator.worlds.processes.local_brokers import GRACE_S, LOOK_US, BrokerEnded, stop
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.release import find_release
 
@@ -75,13 +75,7 @@ class KafkaProcess:
 
     def join(self) -> None:
         """Wait until it has ended."""
-        if self.is_dead:
-            return
-        self.resume()
-        if not self._was_stopped:
-            self.terminate()
-        if self.exit_code(GRACE_S) is None:
-            self._real.kill()
+        stop(self, lambda: GRACE_S)
 
     def erase(self) -> None:
         """Its disk is lost."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol
 
 from zk.real.child import Child
 
@@ -22,6 +24,37 @@ MAIN = "from emulator.cli import main; main()"
 
 class BrokerEnded(Exception):
     """A broker's process ended before its sockets responded; the message has its last output."""
+
+
+class Stoppable(Protocol):
+    """A broker with a process that can be ordered to end."""
+
+    @property
+    def is_dead(self) -> bool: ...
+
+    @property
+    def runs(self) -> bool: ...
+
+    def resume(self) -> None: ...
+
+    def terminate(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def exit_code(self, timeout_s: float) -> int | None: ...
+
+
+def stop(broker: Stoppable, grace_s: Callable[[], float]) -> None:
+    """Wait until its process has ended; kill it after `grace_s`, which may count from an earlier
+    order to end."""
+    if broker.is_dead:
+        return
+    broker.resume()  # SIGTERM waits for a process that is paused
+    if broker.runs:  # a second signal would end it at once
+        broker.terminate()
+    if broker.exit_code(grace_s()) is None:
+        broker.kill()
+        broker.exit_code(GRACE_S)
 
 
 class LoggedBroker:
@@ -133,11 +166,5 @@ class LocalBroker(LoggedBroker):
 
     def join(self) -> None:
         """Wait until it has ended and all its output is in its log."""
-        if self._child is None:
-            return
-        self.resume()  # SIGTERM waits for a process that is stopped
-        if not self.stopped:  # a second signal would end it at once
-            self.terminate()
         # If several shut down at the same time, none gets more time than another.
-        if self._child.wait(max(0.0, self._killed_at_s - time.monotonic())) is None:
-            self._child.kill()
+        stop(self, lambda: max(0.0, self._killed_at_s - time.monotonic()))

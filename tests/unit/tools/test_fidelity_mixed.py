@@ -12,7 +12,18 @@ import yaml
 
 from emulator.conformance.recording import read_recording, write_recording
 from emulator.scenario.load import loads
-from tools.fidelity.mixed import ALL_REAL, MIXES, STORIES, Mix, judged, scenario_text, warnings
+from emulator.scenario.shipped import shipped
+from emulator.scenario.units import duration_us
+from tools.fidelity.mixed import (
+    ALL_REAL,
+    BOOT_US,
+    MIXES,
+    STORIES,
+    Mix,
+    judged,
+    scenario_text,
+    warnings,
+)
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
 
@@ -70,12 +81,14 @@ def test_sentences_are_what_was_logged_before_the_end_less_what_varies(tmp_path:
         "[2026-11-23 18:40:01,100] INFO all is well (kafka.server.KafkaServer)\n"
         "[2026-11-23 18:40:02,100] WARN to 127.0.0.1:9092 in [1, 2, 3] (kafka.server.X)\n"
         "[2026-11-23 18:40:02,200] ERROR 7 fails (type=A, states=[B(c)]) to broker 2 (kafka.Y)\n"
+        "[2026-11-23 18:40:02,300] WARN fails: fetch (type=F, data={a-0=(b=1)}, rack=) (kafka.Z)\n"
         "[2026-11-23 18:40:09,100] WARN at the end (kafka.server.X)\n"
     )
     ended_s = datetime(2026, 11, 23, 18, 40, 5).astimezone().timestamp()
     assert list(warnings(tmp_path, ended_s)) == [
         "to N:N in [N] (kafka.server.X)",
         "N fails (a request) to broker N (kafka.Y)",
+        "fails: fetch (a request) (kafka.Z)",
     ]
 
 
@@ -86,3 +99,16 @@ def test_a_mix_is_written_in_the_order_of_its_roles() -> None:
 def test_a_scenario_of_a_story_is_a_scenario() -> None:
     text = scenario_text("leader-crash", Mix(True, False, True), "2.6.3")
     assert yaml.safe_load(text)["hosts"] == {2: "kafka 2.6.3", 3: "kafka 2.6.3"}
+
+
+def test_a_fault_that_follows_a_start_waits_for_the_jvm() -> None:
+    """On a busy machine the broker was not in its ISRs again, and the story another one."""
+    mixed = yaml.safe_load(scenario_text("controlled-shutdown", Mix(True, True, True), "2.6.3"))
+    of_it = yaml.safe_load(shipped()["controlled-shutdown"].read_text())
+    first, second = (duration_us(fault["at"]) for fault in mixed["faults"])
+    assert first == duration_us(of_it["faults"][0]["at"])
+    assert second == duration_us(of_it["faults"][1]["at"]) + BOOT_US
+    # The producer is there for it.
+    (work,) = mixed["workload"]
+    assert duration_us(work["until"]) == duration_us(of_it["workload"][0]["until"]) + BOOT_US
+    assert duration_us(mixed["run"]) == duration_us(of_it["run"]) + 2 * BOOT_US
