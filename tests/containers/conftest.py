@@ -57,7 +57,8 @@ def left_by(*labels: str) -> list[str]:
     `labels`. (Other tests run beside us.)"""
     client = engine()
     try:
-        of_it = {"label": labels or [f"{LABEL}={os.getpid()}"]}
+        # The SDK takes a tuple for a single label, of which there is nothing.
+        of_it = {"label": list(labels) or [f"{LABEL}={os.getpid()}"]}
         kinds = (
             client.containers.list(all=True, filters=of_it),
             client.networks.list(filters=of_it),
