@@ -48,7 +48,7 @@ from tests.live.processes.cluster import Brokers, three_brokers
 from tests.unit.worlds.test_wire import FRAMES
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-HOSTILE, MANY_HOSTILE = 3_000, 10_000
+HOSTILE, MANY_HOSTILE = 1_000, 10_000
 QUIET = 1000
 STALL_MS = 500
 PRODUCE = 8

@@ -20,7 +20,7 @@ from emulator.search.soak.history import Operation, OperationKind
 from tests.live.processes.cluster import PATIENCE_S, Brokers, three_brokers
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
-ROUNDS, MANY_ROUNDS = 20, 200
+ROUNDS, MANY_ROUNDS = 5, 200
 TOPIC, PARTITIONS = "orders", 3
 ACKNOWLEDGEMENTS = 60
 """At most so many between a start and the next kill."""
