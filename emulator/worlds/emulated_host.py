@@ -10,6 +10,7 @@ from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.node import Broker
+from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.actions.base import ZooKeeperControl
@@ -135,11 +136,12 @@ class EmulatedHost:
 
     def knows(self, brokers: Collection[int]) -> bool:
         node = self.node
-        return (
-            node is not None
-            and node.started
-            and all(node.metadata_cache.alive_broker(b) for b in brokers)
-        )
+        if node is None or not node.started:
+            return False
+        if BROKER_LIST_ANNOUNCED not in node.context.guards:
+            # It learns of those that join later with the next change of a partition.
+            brokers = (self.broker,)
+        return all(node.metadata_cache.alive_broker(b) for b in brokers)
 
     def when_dead(self, then: Callable[[], object]) -> None:
         if self._process.state == "dead":

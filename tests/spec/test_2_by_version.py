@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
 from emulator.scenario.actions.life import Kill, Start
 from emulator.trace import events
 from tests.interaction.controlling import (
@@ -44,6 +45,7 @@ INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
 CREATE_CONTROLLER = "create ephemeral /controller: broker 1"
 AT_ONCE = "[create ephemeral /controller: broker 1, set /controller_epoch at v12: 8]"
 NODE = "/log_dir_event_notification/log_dir_event_0000000000"
+IDS = "/brokers/ids"
 
 
 def without(*guards: str, profile: str = "2.6") -> dict[str, object]:
@@ -366,6 +368,35 @@ def test_2_12_the_event_thread_of_zkclient_reads_before_it_tells(profile: str, r
             assert play.controller.active_controller_id == 3
         else:
             play >> ok() << "getData /controller W" >> controller_is(3)
+
+
+def test_2_12_zkclient_tells_all_listeners_of_a_new_session_in_the_order_of_its_maps() -> None:
+    """As in a recording of 1.0.2, where the controller had resigned before its listeners were
+    called: children first, unwatched; a znode is watched although nobody listens any more."""
+    with Playbook(profile="1.0") as play:
+        listed = [IDS, "/brokers/topics", "/admin/delete_topics"]
+        shown = ["/admin/reassign_partitions", "/admin/preferred_replica_election", "/controller"]
+        for path in listed:
+            play.client.register_child_handler(ChildChangeHandler(path, lambda: None))
+        for path in shown:
+            play.client.register_change_handler(NodeChangeHandler(path))
+
+        def resign() -> None:
+            for path in listed:
+                play.client.unregister_child_handler(path)
+            for path in shown:
+                play.client.unregister_change_handler(path)
+
+        lane = play.zookeeper.sessions[-1].lane
+        expired = session_is(SessionState.EXPIRED)
+        play >> at_once(session_is(SessionState.DISCONNECTED), expired, lambda _: lane.post(resign))
+        play << "closeSession"
+        for path in (IDS, "/admin/delete_topics", "/brokers/topics"):
+            play << f"exists {path}" >> ok() << f"getChildren {path}" >> children()
+        for path in ("/controller", "/admin/preferred_replica_election"):
+            play << f"exists {path} W" >> ok() << f"getData {path} W" >> data("")
+        play << "exists /admin/reassign_partitions W"
+        play.forget()
 
 
 def test_2_12_up_to_1_0_every_path_is_looked_for_before_it_is_made() -> None:

@@ -79,6 +79,43 @@ def test_6_4_up_to_0_10_2_the_brokers_of_the_event_are_read_not_those_of_now(
         play.forget()
 
 
+@pytest.mark.parametrize(
+    ("how", "is_announced"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.9.0"}, True),
+        (having("broker-list-announced", "0.8.2"), True),
+        (without("broker-list-announced", "0.9.0"), False),
+    ],
+)
+def test_6_4_up_to_0_8_2_only_a_broker_that_joins_gets_the_first_update_metadata(
+    how: dict[str, object], is_announced: bool
+) -> None:
+    """KAFKA-972; as in a recording of 0.8.2.2. The other one goes with the LeaderAndIsr."""
+    with Emulated(zookeeper_session_timeout_ms=2000, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2)).do(Kill(2)).run_ms(4000).now_on()
+        cluster.do(Start(2)).run_ms(3000)
+        updates = [len(cluster.seen(events.MetadataCacheUpdated, broker=b)) for b in (1, 2)]
+        assert updates == [2 if is_announced else 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("how", "is_announced"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.9.0"}, True),
+        (without("broker-list-announced", "0.9.0"), False),
+    ],
+)
+def test_6_4_up_to_0_8_2_nobody_hears_of_the_death_of_a_broker_without_replicas(
+    how: dict[str, object], is_announced: bool
+) -> None:
+    """KAFKA-972: clients are still sent to it."""
+    with Emulated(zookeeper_session_timeout_ms=2000, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2)).now_on().do(Kill(3)).run_ms(5000)
+        assert bool(cluster.seen(events.MetadataCacheUpdated, broker=1)) is is_announced
+
+
 # -- 6.2: fail-over --------------------------------------------------------------------------------
 
 

@@ -57,6 +57,7 @@ HELD: dict[str, tuple[str, ...]] = {
     # 0.9
     "ISR change notifications": ("isr-change-notifications",),
     "a controller that reads another's id": ("replaced-resigns",),
+    "every broker hears of those that join or die": ("broker-list-announced",),
     "lag by time only": ("lag-by-time-only",),
     "broker ids from `/brokers/seqid`": ("broker ids from /brokers/seqid", LIMITS),
     "ephemeral owner check": ("own-ephemeral-checked",),

@@ -28,6 +28,7 @@ from zk.ops import (
     SessionState,
     WatchedEvent,
 )
+from zk.scala.java_hash import hash_set_order
 
 THREAD = "ZkClient-EventThread"
 _AGAIN = (Code.CONNECTION_LOSS, Code.SESSION_EXPIRED)
@@ -68,14 +69,15 @@ class BlockingZkClient(ZooKeeperClient):
             await changed.wait()
 
     def with_watch(self, request: Request) -> Request:
-        """Set a watch on every path that has a listener (hasListeners)."""
+        """Set a watch on every path that has a listener (hasListeners), and where the request asks
+        for one."""
         match request:
             case GetChildren(path, watch):
                 return GetChildrenNames(path, watch and self._has_listeners(path))
-            case Exists(path):
-                return Exists(path, self._has_listeners(path))
-            case GetData(path):
-                return GetData(path, self._has_listeners(path))
+            case Exists(path, watch):
+                return Exists(path, watch or self._has_listeners(path))
+            case GetData(path, watch):
+                return GetData(path, watch or self._has_listeners(path))
         return request
 
     def _has_listeners(self, path: str) -> bool:
@@ -114,11 +116,12 @@ class BlockingZkClient(ZooKeeperClient):
         self._session.close()
         self._session = self._open()
         self._put(self._new_session)
-        for path in list(self._change_handlers):
+        # fireAllEvents iterates over two ConcurrentHashMaps, children first.
+        for path in hash_set_order(self._child_handlers):
+            self._put(partial(self._children_changed, path))
+        for path in hash_set_order(self._change_handlers):
             changed = WatchedEvent(EventType.NODE_DATA_CHANGED, path)
             self._put(partial(self._node_changed, changed))
-        for path in list(self._child_handlers):
-            self._put(partial(self._children_changed, path))
 
     def _put(self, delivery: Delivery) -> None:
         self._deliveries.append(delivery)
@@ -152,8 +155,10 @@ class BlockingZkClient(ZooKeeperClient):
 
     async def _node_changed(self, event: WatchedEvent) -> None:
         """Read the znode; its present state decides which method of the listener is called."""
-        await self._until_answered(Exists(event.path))
-        reply = await self._until_answered(GetData(event.path))
+        # Unlike the reads of children these set a watch also if the listener is gone by now: a
+        # controller that has resigned leaves them behind.
+        await self._until_answered(Exists(event.path, watch=True))
+        reply = await self._until_answered(GetData(event.path, watch=True))
         handler = self._change_handlers.get(event.path)
         if handler is None:
             return

@@ -21,6 +21,7 @@ from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.profiles.guards.controller import (
     BROKER_EPOCHS,
+    BROKER_LIST_ANNOUNCED,
     BROKERS_READ_AGAIN,
     EVERY_DEATH_IS_TOLD,
     NEW_BROKERS_NOT_SENT_DELETIONS,
@@ -140,8 +141,9 @@ class Brokers:
         # Existing brokers learn of the new ones, without partitions; the new ones get all
         # partitions. This precedes any LeaderAndIsr: a new follower must know the leader's address
         # (H28).
-        existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
-        await self._parts.send_update_metadata(existing, ())
+        if BROKER_LIST_ANNOUNCED in self._parts.host.guards:
+            existing = [b for b in self._context.live_or_shutting_down if b not in brokers]
+            await self._parts.send_update_metadata(existing, ())
         named = tuple(self._context.leadership)
         if NEW_BROKERS_NOT_SENT_DELETIONS in self._parts.host.guards:
             deleted = self._context.topics_to_be_deleted
@@ -180,8 +182,9 @@ class Brokers:
         await self._deletions.fail([r for r in replicas if r not in remaining])
         # An election sends metadata to every live broker. Without an election nothing has been sent
         # yet.
-        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in self._parts.host.guards
-        if not leaderless or hosts_nothing:
+        guards = self._parts.host.guards
+        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in guards
+        if BROKER_LIST_ANNOUNCED in guards and (not leaderless or hosts_nothing):
             await self._parts.send_update_metadata(context.live_or_shutting_down, ())
 
     async def on_modification(self, broker: int) -> None:

@@ -28,6 +28,18 @@ DELETION_MARKERS_CLEARED = Guard(
     " registerListeners@0.9.0.1; recordings of 0.8.2.2 and 0.9.0.1",
 )
 
+BROKER_LIST_ANNOUNCED = Guard(
+    name="broker-list-announced",
+    kafka="KAFKA-972",
+    since="0.9",
+    does="Every broker receives an UpdateMetadata when a broker joins, and when one dies that led"
+    " no partition. Without it: the first UpdateMetadata goes to the new broker alone, and a death"
+    " without an election is not announced. Where no replica changes, metadata lists the wrong"
+    " brokers.",
+    citation="spec §6.4; KafkaController.scala@0.8.2.2 onBrokerStartup, onBrokerFailure; recording"
+    " of 0.8.2.2",
+)
+
 UPDATE_METADATA_FIRST = Guard(
     name="update-metadata-first",
     kafka="KAFKA-4443",
