@@ -30,6 +30,12 @@ class FetchersFollowTheEpoch(Invariant):
             key: one for key, one in self._wrong_leaders.items() if key[1] != event.broker
         }
 
+    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
+        """A request names many partitions: their fetchers go only after all have become followers
+        (ReplicaManager.scala@2.6.3 makeFollowers), so this one is not done yet."""
+        for key in [key for key in self._wrong_leaders if key[1] == event.broker]:
+            del self._wrong_leaders[key]
+
     def on_fetch_sent(self, event: e.FetchSent) -> None:
         """A request that was built just before is still sent, and its response is discarded; so
         only the second fetch to the wrong leader is a violation."""

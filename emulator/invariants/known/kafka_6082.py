@@ -72,10 +72,11 @@ def _write_behind_a_read(
     assert isinstance(older, e.MetadataCacheUpdated)
     if newer.sender_epoch >= older.sender_epoch:
         return None
-    version_read = -1
-    for event in events[: newer.seq]:
+    version_read, write = -1, None
+    for event in events[: older.seq]:
         match event:
             case e.ZkReply(op="getData", code=0) if event.broker == older.sender:
+                # The reply may come after the write that its read preceded.
                 if state_partition(event.path) == violation.partition:
                     version_read = event.version
             case e.ZkTransaction() if event.broker == newer.sender:
@@ -85,5 +86,5 @@ def _write_behind_a_read(
                     if op.op == "setData" and state_partition(op.path) == violation.partition
                 ]
                 if violation.version_before in versions:
-                    return event if version_read == violation.version else None
-    return None
+                    write = event
+    return write if version_read == violation.version else None

@@ -4,7 +4,7 @@ refused, who may join."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -154,6 +154,17 @@ def fetched(*leaders: int) -> History:
     return history.tell(e.FetchSent, 3, 1, (Offset(ORDERS, 0),), 0)
 
 
+def fetched_between(kind: type[Any]) -> History:
+    """2 follows 1 and fetches from 3 twice; between that it does this with bills-0."""
+    bills = TopicPartition("bills", 0)
+    history = quiet().tell(e.FetchSent, 2, 3, (Offset(ORDERS, 0),), 0)
+    if kind is e.BecomesFollower:
+        history.tell(e.BecomesFollower, 2, bills, 1, 0, 0, 0)
+    else:
+        history.tell(e.HwAdvanced, 2, bills, "follower", 0, 0)
+    return history.tell(e.FetchSent, 2, 3, (Offset(ORDERS, 0),), 0)
+
+
 def bounced(*, written_before: bool) -> History:
     """2 is started anew and obeys a LeaderAndIsr, written before that or after it."""
     history = quiet()
@@ -172,6 +183,11 @@ def bounced(*, written_before: bool) -> History:
 
 CASES = [
     Case("fetchers follow the epoch", lambda: fetched(1, 3, 1), lambda: fetched(1, 3, 3)),
+    Case(
+        "fetchers follow the epoch",
+        lambda: fetched_between(e.BecomesFollower),
+        lambda: fetched_between(e.HwAdvanced),
+    ),
     Case("followers fetch", lambda: fetched(1), fetched),
     Case(
         "requests reach the intended process",
