@@ -7,38 +7,16 @@ one has sent its requests in the recorded order.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from emulator.conformance.compare import Reference, Verdict, conclude
-from emulator.conformance.player import script_of, simulate
-from emulator.conformance.recording import read_recording
 from emulator.scenario.version import VersionOptions
+from tests.sim.blind_seeds import RECORDINGS, judged
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
 OLDER = [
     path.relative_to(RECORDINGS).as_posix()
     for version in ("kafka-0.8.2.2", "kafka-1.0.2")
     for path in sorted((RECORDINGS / version).iterdir())
 ]
-SEEDS_MAX = 40
-
-
-AS_RECORDED = VersionOptions()
-
-
-def judged(name: str, chosen: VersionOptions = AS_RECORDED, seeds_max: int = SEEDS_MAX) -> Verdict:
-    """By as many seeds as it takes."""
-    reference = Reference(read_recording(RECORDINGS / name))
-    script = script_of(reference.real, chosen)
-    examined = []
-    for seed in range(1, seeds_max + 1):
-        examined.append(reference.examine(simulate(script, seed)))
-        verdict = conclude(reference, examined)
-        if verdict.matched:
-            break
-    return verdict
 
 
 @pytest.mark.parametrize("name", OLDER)
