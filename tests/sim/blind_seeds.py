@@ -13,7 +13,15 @@ RECORDINGS = Path(__file__).parents[1] / "recordings"
 SEEDS_MAX = 40
 AS_RECORDED = VersionOptions()
 
-LIKELY: dict[str, tuple[int, ...]] = {}
+LIKELY: dict[str, tuple[int, ...]] = {
+    "kafka-0.8.2.2/lag-max-messages-exceeded": (2,),
+    "kafka-0.8.2.2/lag-max-messages-not-exceeded": (2,),
+    "kafka-1.0.2/shrink-expand": (2,),
+    "kafka-2.1.1/topic-lifecycle": (3,),
+    "kafka-2.6.3/quick-bounce": (4, 8),
+    "kafka-2.6.3/zombie-controller": (3, 9, 23, 24),
+    "kafka-2.8.2/leader-crash": (1, 7),
+}
 """Seeds that are enough for a match, where 1, 2, 3 ... takes many. A change of a rule may need
 others: then all are played, which takes longer and is no failure. To find them again:
 `python -m tests.sim.blind_seeds NAME ...`."""
