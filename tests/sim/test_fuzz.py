@@ -47,6 +47,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20280067, "2.1", "zk", "lossy restart"),
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
     (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
+    (0x2051017F, "1.0", "zk", "KAFKA-9672"),
     (0x20510225, "0.9.0", "zk", "KAFKA-6082"),
     (0xA1D76051, "3.3", "zk", "late UpdateMetadata"),
     (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),

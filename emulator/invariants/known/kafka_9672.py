@@ -23,14 +23,20 @@ class Kafka9672(Hazard):
     breaks = ("hw within isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's last LeaderAndIsr had the member in the ISR but not among the replicas."""
+        """The LeaderAndIsr that the leader obeyed last had the member in the ISR but not among the
+        replicas. A later one may have arrived, and waits for the thread that applies it."""
         after = events[violation.facts[1]]
+        obeyed: int | None = None
         for event in reversed(events[: after.seq]):
-            if (
-                isinstance(event, e.LeaderAndIsr)
-                and event.broker == after.broker
-                and event.state.partition == violation.partition
-            ):
-                state = event.state
-                return violation.broker in state.isr and violation.broker not in state.replicas
+            match event:
+                case e.BecomesLeader() if obeyed is None and (event.broker, event.partition) == (
+                    after.broker,
+                    violation.partition,
+                ):
+                    obeyed = event.leader_epoch
+                case e.LeaderAndIsr(broker=after.broker, state=state) if (
+                    state.partition,
+                    state.leader_epoch,
+                ) == (violation.partition, obeyed):
+                    return violation.broker in state.isr and violation.broker not in state.replicas
         return False

@@ -42,17 +42,6 @@ def obeyed(epoch: int) -> History:
     return history.tell(e.BecomesFollower, 2, ORDERS, 1, epoch, 0, 0)
 
 
-def reassigned_to(*replicas: int, member: int) -> History:
-    """The leader has this assignment while the ISR is still of three; it commits five records, of
-    which `member` lacks one."""
-    state = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, replicas)
-    history = quiet().tell(e.LeaderAndIsr, 1, 3, 1, state)
-    history.tell(e.BecomesLeader, 1, ORDERS, 0, 0, 0).appended(1, 0, 5)
-    for follower in (2, 3):
-        history.copied(0, 4 if follower == member else 5, follower)
-    return history.hw(1, 5)
-
-
 def joining(leo: int) -> History:
     """3 leaves, five more are committed without it, and it joins again with `leo` records."""
     history = with_records().wrote(1, 1, 0, 1, 2)
@@ -147,11 +136,6 @@ CASES = [
         "hw within isr",
         lambda: quiet().appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5),
         lambda: quiet().appended(1, 0, 5).copied(0, 5, 2).copied(0, 4, 3).hw(1, 5),
-    ),
-    Case(
-        "hw within isr",
-        lambda: reassigned_to(1, 2, member=3),
-        lambda: reassigned_to(1, 2, member=2),
     ),
     Case("committed records survive", lambda: joining(10), lambda: joining(9)),
     Case("truncations spare the committed", lambda: cut_to(3), lambda: cut_to(2)),
