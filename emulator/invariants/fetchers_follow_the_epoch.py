@@ -18,34 +18,35 @@ class FetchesFromAnother(Violation, frozen=True):
     )
 
 
+SOON_US = 1_000_000
+
+
 class FetchersFollowTheEpoch(Invariant):
-    """Once a broker has adopted a leader epoch, it fetches the partition only from the leader of
-    that epoch; if it leads the partition itself, from no broker (S14)."""
+    """Once a broker has adopted a leader epoch, it soon fetches the partition only from the leader
+    of that epoch; if it leads the partition itself, from no broker (S14)."""
 
     def begin(self) -> None:
-        self._wrong_leaders: dict[tuple[TopicPartition, int], tuple[int, int]] = {}
+        self._since: dict[tuple[TopicPartition, int], tuple[tuple[int, int], int]] = {}
+        """For each replica that fetches from another leader: that leader and the epoch, and the
+        time of the first such fetch."""
 
-    def on_broker_starting(self, event: e.BrokerStarting) -> None:
-        self._wrong_leaders = {
-            key: one for key, one in self._wrong_leaders.items() if key[1] != event.broker
-        }
-
-    def on_becomes_follower(self, event: e.BecomesFollower) -> None:
-        """A request names many partitions: their fetchers go only after all have become followers
-        (ReplicaManager.scala@2.6.3 makeFollowers), so this one is not done yet."""
-        for key in [key for key in self._wrong_leaders if key[1] == event.broker]:
-            del self._wrong_leaders[key]
+    def on_process_state_changed(self, event: e.ProcessStateChanged) -> None:
+        """A paused process cannot remove its fetchers."""
+        self._since = {key: one for key, one in self._since.items() if key[1] != event.broker}
 
     def on_fetch_sent(self, event: e.FetchSent) -> None:
-        """A request that was built just before is still sent, and its response is discarded; so
-        only the second fetch to the wrong leader is a violation."""
+        """The thread that adopts the epochs of a request removes the fetchers after the last
+        partition (ReplicaManager.scala@2.6.3 makeFollowers): until then some fetches are sent."""
         for offset in event.offsets:
             name = offset.partition
             replica = self.state.replicas.of(name, event.broker)
             if replica is None or replica.leader == event.leader or replica.leader < 0:
                 continue
-            key = name, event.broker
-            if self._wrong_leaders.get(key) == (event.leader, replica.leader_epoch):
+            key, wrong = (name, event.broker), (event.leader, replica.leader_epoch)
+            before, since_us = self._since.get(key, (None, 0))
+            if before != wrong:
+                self._since[key] = wrong, event.t
+            elif event.t - since_us > SOON_US:
                 self.violated(
                     FetchesFromAnother(
                         replica.leader_epoch,
@@ -56,4 +57,3 @@ class FetchersFollowTheEpoch(Invariant):
                         broker=event.broker,
                     )
                 )
-            self._wrong_leaders[key] = event.leader, replica.leader_epoch

@@ -23,7 +23,8 @@ class HwBeyondMember(Violation, frozen=True):
 
 class HwWithinIsr(Invariant):
     """A leader's high watermark never passes the log end of a member of its own ISR, nor, while
-    it is the leader in ZooKeeper, of a member of the ISR there (S3, S4)."""
+    it is the leader in ZooKeeper, of a member of the ISR there (S3, S4). A member that has adopted
+    a later leader epoch may have truncated, and is compared no more."""
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
         logs = self.state.logs
@@ -34,18 +35,21 @@ class HwWithinIsr(Invariant):
         replica = self.state.replicas.of(name, broker)
         if replica is None:
             return
-        self._compare(name, replica.isr, event, replica.seq)
+        self._compare(name, replica.isr, replica.leader_epoch, event, replica.seq)
         state = self.state.partitions.of(name).now
         if state is None or state.isr == replica.isr:
             return
         if (state.leader, state.leader_epoch) == (broker, replica.leader_epoch):
-            self._compare(name, state.isr, event, state.seq)
+            self._compare(name, state.isr, replica.leader_epoch, event, state.seq)
 
     def _compare(
-        self, name: TopicPartition, isr: tuple[int, ...], event: e.HwAdvanced, seq: int
+        self, name: TopicPartition, isr: tuple[int, ...], epoch: int, event: e.HwAdvanced, seq: int
     ) -> None:
         logs = self.state.logs.of_partition.get(name, {})
         for member in filter(self.state.logs.has_appends_of, isr):
+            follower = self.state.replicas.of(name, member)
+            if follower is not None and follower.leader_epoch > epoch:
+                continue
             log = logs.get(member)
             leo = 0 if log is None else log.leo
             if leo < event.hw:

@@ -1,4 +1,4 @@
-"""Up to 3.0 a controller may not announce the death of a broker (KAFKA-972, KAFKA-13225)."""
+"""Up to 3.0 a controller may not announce the death of a broker (KAFKA-13225)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard
 from emulator.kafka.profiles.base import profiles
-from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED, EVERY_DEATH_IS_TOLD
+from emulator.kafka.profiles.guards.controller import EVERY_DEATH_IS_TOLD
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -19,14 +19,13 @@ class DeadBrokerNotAnnounced(Hazard):
     name = "dead broker not announced"
     about = (
         "A broker without replicas dies while some partition has no leader. The controller leaves"
-        " the announcement to the election, which sends nothing (KAFKA-13225). Up to 0.8.2 it"
-        " always does (KAFKA-972)."
+        " the announcement to the election, which sends nothing (KAFKA-13225)."
     )
     breaks = ("dead brokers are announced",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The controller that noticed the death runs such a version, and from 0.9 on a partition
-        was leaderless."""
+        """The controller that noticed the death runs such a version, and a partition was
+        leaderless."""
         saw = events[violation.facts[0]]
         running = ""
         leaderless = False
@@ -37,7 +36,4 @@ class DeadBrokerNotAnnounced(Hazard):
                 leaderless = leaderless or event.to_state == "OfflinePartition"
             elif isinstance(event, e.ControllerCacheUpdated):
                 leaderless = leaderless or event.leader < 0
-        guards = profiles()[running].guards
-        if BROKER_LIST_ANNOUNCED not in guards:
-            return True
-        return leaderless and EVERY_DEATH_IS_TOLD not in guards
+        return leaderless and EVERY_DEATH_IS_TOLD not in profiles()[running].guards
