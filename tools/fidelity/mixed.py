@@ -18,9 +18,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from itertools import product
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 import yaml
@@ -32,12 +30,21 @@ from emulator.conformance.recording import Fact, read_recording, write_recording
 from emulator.runs.run_directory import TRACE
 from emulator.scenario import shipped
 from emulator.scenario.actions.admin import CreateTopic
+from emulator.scenario.actions.base import actions
+from emulator.scenario.actions.life import EndsProcess
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import duration_us
 from emulator.trace.events import ActionApplied
 from emulator.trace.reader import read_events
 from tools.fidelity.page import write_page
-from tools.fidelity.results import MixedResult, difference_of, read_rows, write_rows
+from tools.fidelity.results import (
+    MIXES,
+    Mix,
+    MixedResult,
+    difference_of,
+    read_rows,
+    write_rows,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 ISR = (sys.executable, "-c", "from emulator.cli import main; main()")
@@ -55,7 +62,7 @@ BOOT_US = 15_000_000
 """A broker that starts again in a story takes this much longer than the story allows for: a JVM on
 two busy cores."""
 
-_RESTARTS = frozenset({"kill", "terminate"})
+_RESTARTS = {name for name, kind in actions().items() if issubclass(kind, EndsProcess)}
 """Faults whose end (`for`) is a start."""
 
 _WARNINGS = "warnings.json"
@@ -65,19 +72,7 @@ _REQUEST = re.compile(r"\(type\W.*\)(?= to broker| \(kafka\.)")
 _LIST = re.compile(r"N(?:, N)+")
 
 
-class Mix(NamedTuple):
-    """Which roles real Kafka plays."""
-
-    controller: bool
-    leader: bool
-    follower: bool
-
-    def __str__(self) -> str:
-        return "".join("R" if is_real else "O" for is_real in self)
-
-
 ALL_REAL = Mix(True, True, True)
-MIXES = [Mix(*kinds) for kinds in product((True, False), repeat=3)]
 
 
 def main() -> int:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from emulator.conformance.distance import NEAR_ENOUGH
 from emulator.kafka.profiles.guards.base import number
 from tools.fidelity.results import (
     FOLDER,
+    MIXES,
     DelayRow,
     DistanceRow,
     Measured,
@@ -64,7 +64,7 @@ def markdown(folder: Path = FOLDER) -> str:
         delays=len(delays),
         outside=sum(not row.inside for row in delays),
         mixed=mixed,
-        mixes=MIXES,
+        mixes=[str(mix) for mix in MIXES],
         mixed_table=mixed_table(mixed),
         shipped=shipped,
         shipped_versions=sorted({row.kafka for row in shipped}),
@@ -73,10 +73,6 @@ def markdown(folder: Path = FOLDER) -> str:
         versions_lines=version_lines(versions),
         versions_missed=[row for row in versions if not row.is_matched],
     )
-
-
-MIXES = ["".join(kinds) for kinds in product("RO", repeat=3)]
-"""Controller, leader and follower: real or ours."""
 
 
 def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, list[str]]]:
@@ -88,7 +84,7 @@ def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, list[str]]]:
 
     stories = sorted({(row.kafka, row.story) for row in rows})
     return [
-        (kafka, story, [cell(by_place.get((kafka, story, mix))) for mix in MIXES])
+        (kafka, story, [cell(by_place.get((kafka, story, str(mix)))) for mix in MIXES])
         for kafka, story in stories
     ]
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 import csv
 import subprocess
 from collections.abc import Iterable
+from itertools import product
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -99,6 +100,20 @@ class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
     kafka: str
     scenario: str
     why: str = ""
+
+
+class Mix(NamedTuple):
+    """Which roles real Kafka plays."""
+
+    controller: bool
+    leader: bool
+    follower: bool
+
+    def __str__(self) -> str:
+        return "".join("R" if is_real else "O" for is_real in self)
+
+
+MIXES = [Mix(*kinds) for kinds in product((True, False), repeat=3)]
 
 
 class MixedResult(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,13 +17,12 @@ from emulator.scenario.units import duration_us
 from tools.fidelity.mixed import (
     ALL_REAL,
     BOOT_US,
-    MIXES,
     STORIES,
-    Mix,
     judged,
     scenario_text,
     warnings,
 )
+from tools.fidelity.results import MIXES, Mix
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
 
