@@ -39,6 +39,7 @@ faults:
   - {at: 40s, terminate: {broker: 2}, for: 4s}
   - {at: 46s, expire_session: {broker: 4}}
 run: 56s
+kernel_late: 1s  # what is expected has margins of seconds; other tests run beside this one
 expect:
   - leader of orders-0 goes 1 -> 2 -> 1
   - isr of orders-0 returns to {1, 2, 3}

@@ -31,6 +31,7 @@ topics: {orders: {partitions: [[1, 2, 3]]}}
 workload: [{produce: orders, rate: 20, acks: 1, from: 1s, until: 7s}]
 faults: [{at: 2s, pause: {broker: 3}, for: 3s}]
 run: 8s
+kernel_late: 400ms  # of the lag, 500 ms at twice the speed
 expect: ["isr of orders-0 goes [1, 2, 3] -> [1, 2] -> [1, 2, 3]"]
 """
 LONG = """\
@@ -75,7 +76,7 @@ def isr(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
 
 
 def run_at(capsys: pytest.CaptureFixture[str], address: str) -> tuple[int, Any, str]:
-    arguments = ("run", "short.yaml", "--zookeeper", address, "--time-scale", "4", "--json")
+    arguments = ("run", "short.yaml", "--zookeeper", address, "--time-scale", "2", "--json")
     code, out, err = isr(capsys, *arguments)
     return code, json.loads(out) if out else None, err
 
