@@ -18,6 +18,8 @@ from emulator.scenario.errors import ScenarioError, UserError, instead_of
 from emulator.scenario.units import BadDuration, duration_us
 
 DEPTH_MAX = 20
+# libyaml's is eight times as fast; a build of PyYAML may be without it.
+_LOADER: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = "tag:yaml.org,2002:null"
 _KINDS = {yaml.MappingNode: "a mapping", yaml.SequenceNode: "a list", yaml.ScalarNode: "a value"}
 
@@ -125,7 +127,7 @@ def read_document(file: str, text: str) -> Item:
     """Parse YAML. Raises ScenarioError with the line of the mistake."""
     try:
         check_structure(file, text)
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         problem = ", ".join(part for part in (error.context, error.problem) if part)
@@ -152,7 +154,7 @@ def check_structure(file: str, text: str) -> None:
     """Refuses, before anything is constructed: excessive nesting; aliases, which let a few lines
     expand beyond memory; and tags, which construct objects."""
     depth = 0
-    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+    for event in yaml.parse(text, Loader=_LOADER):
         line = event.start_mark.line + 1 if event.start_mark else 1
         if isinstance(event, yaml.AliasEvent):
             raise ScenarioError(file, line, "", f"*{event.anchor}: aliases are not read here")

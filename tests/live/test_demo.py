@@ -18,5 +18,5 @@ def test_an_isr_shrinks_and_expands(tmp_path: Path, capsys: pytest.CaptureFixtur
     text = shipped.shipped()["shrink-and-expand"].read_text(encoding="utf-8")
     scenario = tmp_path / "demo.yaml"
     scenario.write_text(f"{text}\nkernel_late: 1s\n", encoding="utf-8")
-    code, out, err = Isr(capsys)("run", scenario, "--quiet", "--out", tmp_path)
+    code, out, err = Isr(capsys)("run", scenario, "--time-scale", 2, "--quiet", "--out", tmp_path)
     assert code == 0, out + err

@@ -119,7 +119,7 @@ def test_what_is_wrong_is_one_line(tmp_path: Path, text: str, said: str) -> None
     [
         ("schedule: " + "[" * 100_000, "nested too deeply"),
         ("schedule: !!timestamp x", "tags are not read here"),
-        ('schedule: "\\uD800"', "surrogates not allowed"),
+        ('schedule: "\\uD800"', "invalid Unicode character"),
         ("schedule: 2001-99-99", "not valid YAML: month must be in 1..12"),
         ("schedule: " + "9" * 5000, "not valid YAML: Exceeds the limit"),
     ],
