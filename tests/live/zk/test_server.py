@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import textwrap
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -44,11 +43,9 @@ def serves(server: EmbeddedServer) -> bool:
     return "Mode: standalone" in four_letter_word(server.address.servers[0], "srvr")
 
 
-def test_it_starts_quickly_in_a_folder_of_any_name(tmp_path: Path) -> None:
-    began = time.monotonic()
+def test_it_starts_in_a_folder_of_any_name(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path / "a folder, größer: ${x}") as server:
         assert serves(server)
-        assert time.monotonic() - began < 10
         assert server.log_file.exists()
         assert server.txn_log_dir.exists() or not list(server.data_dir.glob("log.*"))
 
