@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 
 
 def children(pid: str | int = "self") -> set[int]:

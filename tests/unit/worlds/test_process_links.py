@@ -15,7 +15,7 @@ from emulator.worlds.processes.proxies import ProcessProxies
 from emulator.worlds.zookeeper import TappedZooKeeper
 from zk.real.server import Address
 
-PATIENCE_S = 10.0
+PATIENCE_S = 30.0
 QUIET_S = 0.05
 
 
