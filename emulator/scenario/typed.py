@@ -70,12 +70,15 @@ def read_typed(words: list[str], cluster: Cluster) -> Action:
 
 
 def usage(name: str) -> str:
-    """`delay_link BROKER PEER DELAY_MS [KEY=VALUE...]`."""
-    fields = msgspec.structs.fields(actions()[name])
-    words = [
-        field.name.upper() if field.required else f"[{field.name.upper()}]" for field in fields
-    ]
-    return " ".join((name, *words))
+    """`delay_link BROKER PEER DELAY_MS`; `send TOPIC[-N] [RECORDS]`, whose partition is a part of the
+    first word."""
+    words = {
+        field.name: field.name.upper() if field.required else f"[{field.name.upper()}]"
+        for field in msgspec.structs.fields(actions()[name])
+    }
+    if "topic" in words and words.pop("partitions", None):
+        words["topic"] = "TOPIC[-N]"
+    return " ".join((name, *words.values()))
 
 
 def _values(kind: type[Action], words: list[str], cluster: Cluster) -> dict[str, str]:

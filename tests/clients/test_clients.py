@@ -219,9 +219,35 @@ def test_a_topic_is_created_when_a_producer_asks_for_it(
     assert stored(brokers, topic) == [0, 1, 2]
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_deleted_records_are_not_consumed(brokers: Brokers, client: str, tmp_path: Path) -> None:
+    """DeleteRecords through this client's administrator; its consumer begins where the log does."""
+    command, topic = CLIENTS[client](), f"shorter-{client}"
+    brokers.create(topic, (1, 2, 3))
+    leader_of(brokers, topic)
+    for words in (
+        ["produce", brokers.bootstrap, topic, "6"],
+        ["delete", brokers.bootstrap, topic, "4"],
+    ):
+        program = Program([*command, *words], tmp_path / words[0])
+        try:
+            assert program.join() == 0, (tmp_path / words[0]).with_suffix(".err").read_text()
+        finally:
+            program.kill()
+    assert program.numbers == [4]
+    consumer = Program([*command, "consume", brokers.bootstrap, topic], tmp_path / "consumed")
+    try:
+        seen = brokers.until(
+            lambda: (consumer.check(), consumer.numbers), lambda seen: 5 in seen[1]
+        )
+        assert seen[1] == [4, 5]
+    finally:
+        consumer.kill()
+
+
 def test_the_page_s_table_names_these_clients() -> None:
     """Each of its rows is a client above, in the version that is tested."""
-    rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.count("|") == 6]
+    rows = [line.split("|") for line in PAGE.read_text().splitlines() if line.count("|") == 7]
     listed = {row[1].split(" (")[0].strip(): row[2].strip() for row in rows[2:]}
     java = {row[2].strip() for row in rows[2:] if "Java" in row[1]}
     assert java == {name.removeprefix("java-") for name in CLIENTS if name.startswith("java-")}

@@ -8,12 +8,14 @@ import pytest
 
 from emulator.kafka.broker.admin import AdminManager
 from emulator.kafka.broker.apis import KafkaApis
+from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.broker.request_handlers import RequestHandlerPool
 from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
 from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.record_batch import batch_of
+from emulator.kafka.protocol.groups import CommittedOffset
 from emulator.kafka.protocol.messages import (
     AlterConfigsRequest,
     AlterIsrPartition,
@@ -117,7 +119,7 @@ class Serving(Hosting):
 
     def __init__(self, *partitions: Any, is_controller: bool = False, **settings: object) -> None:
         super().__init__(*(partitions or (state_of(),)), records=10, **settings)
-        groups = GroupMetadataManager(self.context, self.replicas, 50, lambda: WALL_MS)
+        self.groups = GroupMetadataManager(self.context, self.replicas, 50, lambda: WALL_MS)
         self.apis = KafkaApis(
             self.context,
             self.replicas,
@@ -125,7 +127,7 @@ class Serving(Hosting):
             AdminManager(self.context, self.zk, self.metadata_cache, self._draw),
             NotAsked(is_controller),
             ProducerIdManager(self.context, self.zk),
-            GroupCoordinator(self.context, groups, self.metadata_cache, self._draw),
+            GroupCoordinator(self.context, self.groups, self.metadata_cache, self._draw),
         )
         self.draws: list[int] = []
         self.pool = RequestHandlerPool(self.context)
@@ -194,6 +196,20 @@ def test_the_own_epoch_a_greater_one_and_none_at_all_are_accepted() -> None:
                 << f"leads orders-0 in epoch {5 + number}"
                 << "answer: NONE orders-0 NONE"
             )
+
+
+def test_the_coordinator_hears_of_deleted_partitions_before_the_controller_is_answered() -> None:
+    """KafkaApis.scala@2.6.3 handleUpdateMetadataRequest; test_groups has what it does then."""
+    deleted = UpdateMetadataRequest(
+        2, CONTROLLER_EPOCH, BROKER_EPOCH, (state_of(leader=LEADER_DURING_DELETE),), LIVE
+    )
+    with Serving() as play:
+        group = play.groups.add_group("g")
+        group.initialize_offset(ORDERS_0, CommittedOffset(9), 0)
+        play >> request(update_metadata(BROKER_EPOCH)) << "answer: NONE"
+        assert group.has_offsets
+        play >> request(deleted) << "answer: NONE"
+        assert not group.has_offsets
 
 
 # -- handler threads -------------------------------------------------------------------------------

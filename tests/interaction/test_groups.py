@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.kafka.broker.log_dirs import Disk
+from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
 from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.group_records import group_key, offset_key
@@ -427,7 +428,59 @@ def test_a_version_with_expiry_times_in_its_records_gives_one_to_records_without
         after >> after_ms(2000) >> offsets << "offsets: NONE"
 
 
-# -- deletion --------------------------------------------------------------------------------------
+# -- deletion of topics ----------------------------------------------------------------------------
+
+
+def orders_deleted() -> Incoming:
+    """UpdateMetadata of the controller as KafkaApis handles it."""
+
+    def start(play: Playbook) -> None:
+        assert isinstance(play, Coordinating)
+
+        async def handle() -> None:
+            deleted = await play.metadata_cache.update(
+                UpdateMetadataRequest(2, 7, -1, (state_of(leader=LEADER_DURING_DELETE),), LIVE)
+            )
+            await play.groups.handle_deleted_partitions(deleted)
+
+        play.process.spawn("metadata", handle())
+
+    return start
+
+
+def test_offsets_are_deleted_after_topic_deletion() -> None:
+    """OffsetCommitTest testOffsetsDeleteAfterTopicDeletion; a group with members stays."""
+    with stable(Coordinating()) as play:
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> commit("a", "a1", 1, 42) << "a: orders-0 NONE"
+        play >> orders_deleted() >> offsets << "offsets: NONE"
+        play >> described << "describe: NONE Stable a1,b2"
+    assert left_in_the_log(play)[offset_key("g", ORDERS_0)] is None
+    with Coordinating(disk=play.disk) as after:
+        after >> offsets << "offsets: NONE" >> described << "describe: NONE Stable a1,b2"
+
+
+def test_a_group_that_had_offsets_of_a_deleted_topic_alone_is_removed() -> None:
+    """cleanupGroupMetadata: Empty and without offsets, it is Dead."""
+    with stable(Coordinating()) as play:
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> commit("a", "a1", 1, 42) << "a: orders-0 NONE"
+        play >> leave("a", "a1") << "a: NONE" >> leave("b", "b2") << "b: NONE"
+        play >> orders_deleted() >> described << "describe: NONE Dead"
+    assert left_in_the_log(play) == {offset_key("g", ORDERS_0): None, group_key("g"): None}
+
+
+def test_a_commit_whose_topic_is_deleted_while_it_is_written_does_not_count() -> None:
+    """removeOffsets takes pendingOffsetCommits, and onOffsetCommitAppend finds none."""
+    with Coordinating(isr=(1, 2)) as play:
+        play.run(play.metadata_cache.update(orders_known()))
+        play >> fetch(2, at=0, partition=OFFSETS_0, max_wait_ms=0) << "fetch-2: nothing, hw 0"
+        play >> commit("a", "", -1, 5) >> orders_deleted()
+        play >> fetch(2, at=1, partition=OFFSETS_0, max_wait_ms=0)
+        play << "a: orders-0 NONE" << "fetch-2: nothing, hw 0" >> offsets << "offsets: NONE"
+
+
+# -- deletion of groups ----------------------------------------------------------------------------
 
 
 def test_only_an_empty_group_can_be_deleted_and_then_it_is_gone_from_the_log() -> None:

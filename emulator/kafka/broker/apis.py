@@ -6,7 +6,7 @@ Source: server/KafkaApis.scala@2.6.3; spec §4.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
@@ -84,6 +84,8 @@ class GroupPort(Protocol):
     def partition_for(self, group: str) -> int: ...
 
     async def handle(self, request: g.GroupRequest, connection: ServerConnection) -> None: ...
+
+    async def handle_deleted_partitions(self, partitions: Sequence[TopicPartition]) -> None: ...
 
 
 class KafkaApis:
@@ -353,7 +355,9 @@ class KafkaApis:
 
     async def _update_metadata(self, request: m.UpdateMetadataRequest) -> m.UpdateMetadataResponse:
         try:
-            await self._replicas.maybe_update_metadata_cache(request)
+            deleted = await self._replicas.maybe_update_metadata_cache(request)
+            if deleted:
+                await self._groups.handle_deleted_partitions(deleted)
             # The waiting requests depend on the cache: check them after the update.
             await self._admin.metadata_changed(s.partition for s in request.states)
             await self._elections.metadata_changed(s.partition for s in request.states)

@@ -7,7 +7,7 @@ Source: coordinator/group/GroupCoordinator.scala, DelayedJoin.scala, DelayedHear
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 
 from emulator.kafka.broker.context import BrokerContext
@@ -666,6 +666,13 @@ class GroupCoordinator:
             group.transition_to(DEAD)
         await self._manager.cleanup_group_metadata([group], GroupMetadata.remove_all_offsets)
         return Errors.NONE
+
+    async def handle_deleted_partitions(self, partitions: Sequence[TopicPartition]) -> None:
+        """Committed offsets of deleted partitions go, of groups with members too: in a topic of the
+        same name they would point anywhere (handleDeletedPartitions)."""
+        await self._manager.cleanup_group_metadata(
+            list(self._manager.groups.values()), lambda group: group.remove_offsets(partitions)
+        )
 
     # -- leadership --------------------------------------------------------------------------------
 

@@ -318,6 +318,13 @@ class GroupMetadata:
     def has_offsets(self) -> bool:
         return bool(self.offsets or self.pending_offset_commits)
 
+    def initialize_offset(
+        self, partition: TopicPartition, committed: CommittedOffset, base_offset: int
+    ) -> None:
+        """The log has this commit (initializeOffsets)."""
+        self.offsets[partition] = committed
+        self.offset_bases[partition] = base_offset
+
     def prepare_offset_commit(
         self, offsets: Iterable[tuple[TopicPartition, CommittedOffset]]
     ) -> None:
@@ -328,10 +335,12 @@ class GroupMetadata:
         self, partition: TopicPartition, committed: CommittedOffset, base_offset: int
     ) -> None:
         """A commit was written. Two commits may complete in reverse order: the later one in the log
-        counts (onOffsetCommitAppend)."""
-        if base_offset > self.offset_bases.get(partition, -1):
-            self.offsets[partition] = committed
-            self.offset_bases[partition] = base_offset
+        counts. If the partition was deleted meanwhile, the commit is not pending any more and does
+        not count (onOffsetCommitAppend)."""
+        if partition in self.pending_offset_commits and base_offset > self.offset_bases.get(
+            partition, -1
+        ):
+            self.initialize_offset(partition, committed, base_offset)
         self.end_pending_offset_commit(partition, committed)
 
     def end_pending_offset_commit(
@@ -344,8 +353,18 @@ class GroupMetadata:
 
     def remove_all_offsets(self) -> list[TopicPartition]:
         """Remove all committed offsets, and return their partitions (removeAllOffsets)."""
-        self.pending_offset_commits.clear()
-        return self._remove_offsets(list(self.offsets))
+        return self.remove_offsets(list(self.offsets))
+
+    def remove_offsets(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Remove these partitions' offsets, also commits that are still being written; return the
+        partitions that had one (removeOffsets)."""
+        removed = []
+        for partition in partitions:
+            self.pending_offset_commits.pop(partition, None)
+            if self.offsets.pop(partition, None) is not None:
+                del self.offset_bases[partition]
+                removed.append(partition)
+        return removed
 
     def remove_expired_offsets(
         self, now_ms: int, retention_ms: int, *, with_group: bool
@@ -366,7 +385,7 @@ class GroupMetadata:
                 else committed.expire_timestamp_ms < now_ms
             )
         ]
-        return self._remove_offsets(expired)
+        return self.remove_offsets(expired)
 
     def _is_expired(self, committed: CommittedOffset, now_ms: int, retention_ms: int) -> bool:
         # A group that never had a protocol only stores offsets: its state says nothing of its use.
@@ -376,8 +395,3 @@ class GroupMetadata:
             return now_ms >= committed.expire_timestamp_ms
         base_ms = self.current_state_timestamp_ms if self.protocol_type is not None else -1
         return now_ms - (base_ms if base_ms >= 0 else committed.commit_timestamp_ms) >= retention_ms
-
-    def _remove_offsets(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        for partition in partitions:
-            del self.offsets[partition], self.offset_bases[partition]
-        return partitions

@@ -342,5 +342,5 @@ class _Contents:
                 if committed.expire_timestamp_ms < 0 <= retention_ms:
                     expires_ms = committed.commit_timestamp_ms + retention_ms
                     committed = committed._replace(expire_timestamp_ms=expires_ms)
-                group.on_offset_committed(partition, committed, base)
+                group.initialize_offset(partition, committed, base)
             yield group

@@ -1,12 +1,17 @@
-// The Java client: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`. Its defaults, but
-// for idempotence, which is the default from 3.0 on.
+// The Java client: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or `delete BOOTSTRAP
+// TOPIC OFFSET`, which prints where the log starts then. Its defaults, but for idempotence, which is
+// the default from 3.0 on.
 
 import java.time.Duration;
 import java.util.List;
+import java.util.Map;
 import java.util.Properties;
+import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
 
@@ -22,6 +27,15 @@ public class Client {
                     producer.send(new ProducerRecord<>(words[2], Integer.toString(n))).get();
                     System.out.println(n);
                 }
+            }
+            return;
+        }
+        if (words[0].equals("delete")) {
+            var partition = new TopicPartition(words[2], 0);
+            var before = RecordsToDelete.beforeOffset(Long.parseLong(words[3]));
+            try (var administrator = Admin.create(settings)) {
+                var results = administrator.deleteRecords(Map.of(partition, before)).lowWatermarks();
+                System.out.println(results.get(partition).get().lowWatermark());
             }
             return;
         }

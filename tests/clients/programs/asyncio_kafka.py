@@ -1,9 +1,11 @@
-"""aiokafka, idempotent: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`."""
+"""aiokafka, idempotent: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
+`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
 
 import asyncio
 import sys
 
 import aiokafka
+import aiokafka.admin
 
 
 async def main(mode, bootstrap, topic, *rest):
@@ -14,6 +16,13 @@ async def main(mode, bootstrap, topic, *rest):
             await producer.send_and_wait(topic, b"%d" % n)
             print(n, flush=True)
         await producer.stop()
+    elif mode == "delete":
+        administrator = aiokafka.admin.AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await administrator.start()
+        partition = aiokafka.TopicPartition(topic, 0)
+        before = aiokafka.admin.RecordsToDelete(int(rest[0]))
+        print((await administrator.delete_records({partition: before}))[partition])
+        await administrator.close()
     else:
         consumer = aiokafka.AIOKafkaConsumer(
             bootstrap_servers=bootstrap, group_id=f"group-{topic}", auto_offset_reset="earliest"

@@ -1,8 +1,10 @@
-"""confluent-kafka, idempotent: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`."""
+"""confluent-kafka, idempotent: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
+`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
 
 import sys
 
 import confluent_kafka
+import confluent_kafka.admin
 
 mode, bootstrap, topic, *rest = sys.argv[1:]
 settings = {"bootstrap.servers": bootstrap, "log_level": 0}
@@ -16,6 +18,11 @@ if mode == "produce":
     for n in range(int(rest[0])):
         producer.produce(topic, b"%d" % n, on_delivery=delivered)
         producer.flush(60)
+elif mode == "delete":
+    administrator = confluent_kafka.admin.AdminClient(settings)
+    before = confluent_kafka.TopicPartition(topic, 0, int(rest[0]))
+    (deletion,) = administrator.delete_records([before]).values()
+    print(deletion.result(60).low_watermark)
 else:
     group = {"group.id": f"group-{topic}", "auto.offset.reset": "earliest"}
     consumer = confluent_kafka.Consumer({**settings, **group})

@@ -1,4 +1,5 @@
-"""kafka-python with its defaults: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`."""
+"""kafka-python with its defaults: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
+`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
 
 import sys
 
@@ -11,6 +12,11 @@ if mode == "produce":
         producer.send(topic, b"%d" % n).get(60)
         print(n, flush=True)
     producer.close()
+elif mode == "delete":
+    administrator = kafka.KafkaAdminClient(bootstrap_servers=bootstrap)
+    partition = kafka.TopicPartition(topic, 0)
+    print(administrator.delete_records({partition: int(rest[0])})[partition]["low_watermark"])
+    administrator.close()
 else:
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=bootstrap, group_id=f"group-{topic}", auto_offset_reset="earliest"

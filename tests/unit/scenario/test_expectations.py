@@ -172,9 +172,17 @@ def test_the_high_watermark_stands_still_while_a_follower_lags(words: str) -> No
     assert judged(text, quiet().at(5).appended(1, 0, 1), end=6).held is True
 
 
+def test_a_log_starts_behind_the_records_that_were_deleted() -> None:
+    story = quiet().appended(1, 0, 9).tell(e.LogStartMoved, 1, ORDERS, 4, 9, 9, "a reason")
+    assert judged("log of orders-0 at broker 1 starts at 4", story).held is True
+    assert judged("log of orders-0 at broker 2 starts at 4", story).held is False
+    assert judged("log of orders-0 at broker 2 starts at 0", story).held is None
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        "log of orders-0 at broker 1 starts at 4",
         "hw of orders-0 does not advance for at least 1s while records arrive",
         "hw of orders-0 reaches 6 at broker 2 at least 400ms after broker 1",
         "hw of orders-0 at broker 1 goes 5 -> 6 one fetch after broker 2 has the record",

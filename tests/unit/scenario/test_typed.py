@@ -8,6 +8,7 @@ from emulator.scenario.actions.admin import (
     AddPartitions,
     BrokerConfig,
     CreateTopic,
+    DeleteRecords,
     PreferredElection,
     Reassign,
     TopicConfig,
@@ -64,6 +65,8 @@ TYPED: dict[str, Action] = {
     "create_topic clicks [[1,2]] min.insync.replicas=2": CreateTopic(
         "clicks", ((1, 2),), {"min.insync.replicas": "2"}
     ),
+    "delete_records orders-0 100": DeleteRecords("orders", (0,), 100),
+    "delete_records orders": DeleteRecords("orders", (0, 1)),
     "add_partitions orders 2,3": AddPartitions("orders", ((2, 3),)),
     "reassign orders-1 3,1": Reassign("orders", 1, (3, 1)),
     "reassign orders-1": Reassign("orders", 1),
@@ -151,4 +154,6 @@ def test_every_action_says_how_it_is_typed() -> None:
     told = {name: usage(name) for name in actions()}
     assert told["delay_link"] == "delay_link BROKER PEER DELAY_MS"
     assert told["pause"] == "pause [BROKER] [SERVER]"
+    assert told["delete_records"] == "delete_records TOPIC[-N] [BEFORE]"
+    assert told["reassign"].startswith("reassign TOPIC PARTITION [REPLICAS]")
     assert all(text.startswith(name) for name, text in told.items())

@@ -1,4 +1,5 @@
-// franz-go with its defaults: `produce BOOTSTRAP TOPIC COUNT` or `consume BOOTSTRAP TOPIC`.
+// franz-go with its defaults: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
+// `delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then.
 package main
 
 import (
@@ -8,7 +9,9 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
 func main() {
@@ -16,7 +19,7 @@ func main() {
 	options := []kgo.Opt{kgo.SeedBrokers(strings.Split(os.Args[2], ",")...)}
 	if mode == "produce" {
 		options = append(options, kgo.DefaultProduceTopic(topic), kgo.AllowAutoTopicCreation())
-	} else {
+	} else if mode == "consume" {
 		options = append(options, kgo.ConsumeTopics(topic), kgo.ConsumerGroup("group-"+topic))
 	}
 	client, err := kgo.NewClient(options...)
@@ -31,6 +34,22 @@ func main() {
 			check(client.ProduceSync(background, record).FirstErr())
 			fmt.Println(n)
 		}
+		return
+	}
+	if mode == "delete" {
+		before, err := strconv.ParseInt(os.Args[4], 10, 64)
+		check(err)
+		partition := kmsg.NewDeleteRecordsRequestTopicPartition()
+		partition.Offset = before
+		named := kmsg.NewDeleteRecordsRequestTopic()
+		named.Topic, named.Partitions = topic, append(named.Partitions, partition)
+		request := kmsg.NewPtrDeleteRecordsRequest()
+		request.Topics = append(request.Topics, named)
+		response, err := request.RequestWith(background, client)
+		check(err)
+		answered := response.Topics[0].Partitions[0]
+		check(kerr.ErrorForCode(answered.ErrorCode))
+		fmt.Println(answered.LowWatermark)
 		return
 	}
 	for {

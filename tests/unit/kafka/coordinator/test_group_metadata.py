@@ -14,8 +14,21 @@ ORDERS = TopicPartition("orders", 0)
 def test_the_commit_that_stands_later_in_the_log_wins() -> None:
     """Whichever answer comes first."""
     group = GroupMetadata(Kernel(Sink()), "g", lambda: 0)
-    group.on_offset_committed(ORDERS, CommittedOffset(9), base_offset=21)
-    group.on_offset_committed(ORDERS, CommittedOffset(7), base_offset=20)
-    assert group.offsets == {ORDERS: CommittedOffset(9)}
-    group.on_offset_committed(ORDERS, CommittedOffset(3), base_offset=22)
+    for position, offset in ((21, 9), (20, 7)):
+        commit(group, offset, position)
+        assert group.offsets == {ORDERS: CommittedOffset(9)}
+    commit(group, 3, 22)
     assert group.offsets == {ORDERS: CommittedOffset(3)}
+
+
+def commit(group: GroupMetadata, offset: int, position: int) -> None:
+    group.prepare_offset_commit([(ORDERS, CommittedOffset(offset))])
+    group.on_offset_committed(ORDERS, CommittedOffset(offset), position)
+
+
+def test_only_offsets_that_were_there_are_removed() -> None:
+    """removeOffsets: each of them gets a tombstone."""
+    group = GroupMetadata(Kernel(Sink()), "g", lambda: 0)
+    commit(group, 9, 21)
+    assert group.remove_offsets([TopicPartition("orders", 1), ORDERS, ORDERS]) == [ORDERS]
+    assert not group.has_offsets
