@@ -70,8 +70,8 @@ def read_typed(words: list[str], cluster: Cluster) -> Action:
 
 
 def usage(name: str) -> str:
-    """`delay_link BROKER PEER DELAY_MS`; `send TOPIC[-N] [RECORDS]`, whose partition is a part of the
-    first word."""
+    """`delay_link BROKER PEER DELAY_MS`; `send TOPIC[-N] [RECORDS]`, where the first word has the
+    partition."""
     words = {
         field.name: field.name.upper() if field.required else f"[{field.name.upper()}]"
         for field in msgspec.structs.fields(actions()[name])

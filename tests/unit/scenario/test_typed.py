@@ -66,7 +66,7 @@ TYPED: dict[str, Action] = {
         "clicks", ((1, 2),), {"min.insync.replicas": "2"}
     ),
     "delete_records orders-0 100": DeleteRecords("orders", (0,), 100),
-    "delete_records orders": DeleteRecords("orders", (0, 1)),
+    "delete_records orders": DeleteRecords("orders", (0,)),
     "add_partitions orders 2,3": AddPartitions("orders", ((2, 3),)),
     "reassign orders-1 3,1": Reassign("orders", 1, (3, 1)),
     "reassign orders-1": Reassign("orders", 1),
