@@ -76,8 +76,9 @@ def usage(name: str) -> str:
         field.name: field.name.upper() if field.required else f"[{field.name.upper()}]"
         for field in msgspec.structs.fields(actions()[name])
     }
-    if "topic" in words and words.pop("partitions", None):
+    if {"topic", "partitions"} <= words.keys():
         words["topic"] = "TOPIC[-N]"
+        del words["partitions"]
     return " ".join((name, *words.values()))
 
 
