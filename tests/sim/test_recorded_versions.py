@@ -7,11 +7,14 @@ one has sent its requests in the recorded order.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from emulator.scenario.version import VersionOptions
 from tests.sim.blind_seeds import RECORDINGS, judged
 
+STORIES = Path(__file__).parents[2] / "tools" / "fidelity" / "recordings"
 OLDER = [
     path.relative_to(RECORDINGS).as_posix()
     for version in ("kafka-0.8.2.2", "kafka-1.0.2")
@@ -43,6 +46,14 @@ def test_a_recording_of_an_older_version_is_matched(name: str) -> None:
 def test_what_the_version_had_not_is_noticed(name: str, chosen: VersionOptions, point: int) -> None:
     verdict = judged(name, chosen, seeds_max=1)
     assert not verdict.points[point]
+
+
+@pytest.mark.parametrize("kafka", ["0.9.0.1", "0.10.2.2", "1.1.1", "2.1.1"])
+def test_up_to_2_3_a_producer_stalls_when_a_reassignment_removes_its_leader(kafka: str) -> None:
+    name = str(STORIES / f"kafka-{kafka}" / "reassignment")
+    answers = VersionOptions(guards=("stopped-replica-answers=on",))
+    assert judged(name).matched
+    assert not judged(name, answers, seeds_max=1).points[7]
 
 
 @pytest.mark.parametrize(

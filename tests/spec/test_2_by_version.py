@@ -22,6 +22,7 @@ from tests.interaction.controlling import (
 )
 from tests.interaction.playbook import (
     ME,
+    Incoming,
     Playbook,
     after_ms,
     at_once,
@@ -36,6 +37,7 @@ from tests.interaction.playbook import (
     thread,
     watch,
 )
+from tests.interaction.test_commands import reassigns
 from tests.spec.emulated import Emulated
 from zk.client.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.errors import Code
@@ -54,6 +56,18 @@ def without(*guards: str, profile: str = "2.6") -> dict[str, object]:
 
 def having(guard: str, profile: str) -> dict[str, object]:
     return {"profile": profile, "guards": {guard: True}}
+
+
+def lists_reassignments() -> Incoming:
+    """ListPartitionReassignments of all partitions."""
+
+    def call(play: Playbook) -> None:
+        assert isinstance(play, Controlling)
+        play.controller.requests.list_partition_reassignments(
+            None, lambda listed: play.say(f"listed: {getattr(listed, 'name', listed)}")
+        )
+
+    return call
 
 
 def electing(how: dict[str, object]) -> Controlling:
@@ -355,6 +369,31 @@ def test_2_10_from_1_1_on_the_controller_resigns_before_there_is_a_new_session(
         else:
             play << "closeSession"
             assert play.controller.is_active, "until it is connected, and has looked"
+        play.forget()
+
+
+@pytest.mark.parametrize(
+    ("how", "answers"),
+    [
+        ({"profile": "2.6"}, False),
+        ({"profile": "2.7"}, True),
+        (having("dropped-reassignment-calls-answered", "2.6"), True),
+        (without("dropped-reassignment-calls-answered", profile="2.7"), False),
+    ],
+)
+def test_2_10_up_to_2_6_a_controller_that_expires_answers_no_reassignment_call(
+    how: dict[str, object], answers: bool
+) -> None:
+    """ControllerIntegrationTest.testPreemptionWithCallbacks."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2, 3))}, **how) as play:  # type: ignore[arg-type]
+        play.client.register_state_handler(play.controller)
+        expired = at_once(session_is(SessionState.DISCONNECTED), session_is(SessionState.EXPIRED))
+        play >> isr_change() << "getChildren /isr_change_notification W"
+        play >> at_once(reassigns({ORDERS_0: (1, 2)}), lists_reassignments()) >> expired
+        if answers:
+            play << f"reassigned: {ORDERS_0} NOT_CONTROLLER" << "listed: NOT_CONTROLLER"
+        assert not play.said
+        play >> reply(Code.SESSION_EXPIRED)
         play.forget()
 
 

@@ -36,6 +36,7 @@ from tests.interaction.test_groups import (
     offsets,
     stable,
 )
+from tests.interaction.test_stop_replica import stop
 from tests.spec.emulated import Emulated
 
 
@@ -85,6 +86,29 @@ def test_3_5_so_a_follower_knows_in_2_4_at_once_what_it_is_told_half_a_second_la
 ):
     assert learnt_after_ms("2.4") < 50
     assert 450 <= learnt_after_ms("2.6") <= 550
+
+
+# -- 4.4: StopReplica ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "answers"),
+    [
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        (switched("stopped-replica-answers", False, "2.4"), False),
+        (switched("stopped-replica-answers", True, "2.1"), True),
+    ],
+)
+def test_4_4_up_to_2_3_a_removed_leader_leaves_waiting_requests_to_their_timeout(
+    how: dict[str, object], answers: bool
+) -> None:
+    """ReplicaManagerTest.testClearProducePurgatoryOnStopReplica: no LeaderAndIsr follows."""
+    with leading(**how) as play:
+        play >> produce() >> stop((-2, True))
+        if answers:
+            play << "produce: UNKNOWN_TOPIC_OR_PARTITION"
+        play << "StopReplica: NONE NONE"
 
 
 # -- 3.5: what a log is made of --------------------------------------------------------------------

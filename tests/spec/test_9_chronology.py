@@ -50,6 +50,11 @@ GUARDS = [
     ("2.6", "leader epoch in StopReplica (KIP-570)", "stop-replica-epoch"),
     ("2.6", "no immediate fetch completion on HW change (KAFKA-9952)", "hw-answers-no-fetch"),
     ("2.6", "preferred election only if electable", "preferred-only-if-electable"),
+    (
+        "2.7",
+        "controller event preemption (KAFKA-10193)",
+        "dropped-reassignment-calls-answered",
+    ),
     ("2.8", "one ISR state machine for both paths", "one-isr-state-machine"),
     ("2.8", "event-driven AlterIsr", "event-driven-alter-isr"),
     ("2.7.2", "no follower state update on diverging epoch", "diverging-fetch-not-counted"),

@@ -46,6 +46,10 @@ HELD_BY = {
     "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "hw-answers-no-fetch": "test_4_by_version:"
     "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",
+    "stopped-replica-answers": "test_4_by_version:"
+    "test_4_4_up_to_2_3_a_removed_leader_leaves_waiting_requests_to_their_timeout",
+    "dropped-reassignment-calls-answered": "test_2_by_version:"
+    "test_2_10_up_to_2_6_a_controller_that_expires_answers_no_reassignment_call",
     "log-dirs-fail-alone": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "log-in-range-kept": "test_5_by_version:"
     "test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log",

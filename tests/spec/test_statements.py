@@ -163,7 +163,7 @@ HELD: dict[str, tuple[str, ...]] = {
     "AlterIsr (KIP-497": ("AlterIsr (KIP-497)", "maximal-isr"),
     "feature versioning, broker JSON v5": ("broker JSON v5 (KIP-584)", LIMITS),
     "Fetch v12": ("Fetch v12 (KIP-595)",),
-    "controller event preemption": (LIMITS,),
+    "controller event preemption": ("dropped-reassignment-calls-answered",),
     # 2.8
     "one ISR state machine for both paths": ("one-isr-state-machine",),
     "event-driven AlterIsr": ("event-driven-alter-isr",),

@@ -32,6 +32,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity.versions", description=__doc__)
     parser.add_argument("--recordings", type=Path, metavar="DIR", default=RECORDINGS)
     parser.add_argument("--only", nargs="*", default=[], help="stories by name")
+    parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
@@ -39,6 +40,8 @@ def main() -> int:
     for folder in sorted(options.recordings.glob("kafka-*/*")):
         kafka, story = folder.parent.name.removeprefix("kafka-"), folder.name
         if options.only and story not in options.only:
+            continue
+        if options.versions and kafka not in options.versions:
             continue
         reference = Reference(read_recording(folder))
         script = player.script_of(reference.real)

@@ -32,6 +32,7 @@ from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.profiles.guards.following import (
     REPLICA_MADE_WITHOUT_LEADER,
+    STOPPED_REPLICA_ANSWERS,
     TRUNCATION_BY_EPOCH,
 )
 from emulator.kafka.profiles.guards.isr import (
@@ -545,7 +546,9 @@ class ReplicaManager:
                     errors[stop.partition] = await self._delete_partition(stop.partition)
                     # A deleted partition of `__consumer_offsets` has no coordinator here any more.
                     self.on_leadership_change([], [stop.partition])
-                await self.check_and_complete_all(stop.partition)
+                # If this broker leads, no LeaderAndIsr need follow that would complete them.
+                if STOPPED_REPLICA_ANSWERS in self._context.guards:
+                    await self.check_and_complete_all(stop.partition)
             await self._context.kernel.checkpoint("replicas_stopped")
             return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
 

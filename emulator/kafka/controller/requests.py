@@ -18,6 +18,7 @@ from emulator.kafka.controller.event_manager import ControllerEvent, ControllerE
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.profiles.guards.controller import DROPPED_REASSIGNMENT_CALLS_ANSWERED
 from emulator.kafka.protocol.messages import (
     AlterIsrRequest,
     AlterIsrResponse,
@@ -46,6 +47,7 @@ class ControllerRequests:
         self._events, self._is_active = events, is_active
         self._elections, self._reassignments = elections, reassignments
         self._alter_isrs = AlterIsrs(parts, reassignments)
+        self._answers_dropped_calls = DROPPED_REASSIGNMENT_CALLS_ANSWERED in parts.host.guards
 
     @property
     def is_active(self) -> bool:
@@ -128,15 +130,19 @@ class ControllerRequests:
         targets: Mapping[TopicPartition, tuple[int, ...] | None],
         done: Callable[[dict[TopicPartition, Errors]], None],
     ) -> None:
-        """Process AlterPartitionReassignments. In 2.6 a dropped event gets no response."""
+        """Process AlterPartitionReassignments."""
+
+        def refuse() -> None:
+            done(dict.fromkeys(targets, Errors.NOT_CONTROLLER))
 
         async def process() -> None:
             if self.is_active:
                 done(await self._reassignments.by_request(targets))
             else:
-                done(dict.fromkeys(targets, Errors.NOT_CONTROLLER))
+                refuse()
 
-        self._events.put(ControllerEvent("ApiPartitionReassignment", process))
+        preempted = refuse if self._answers_dropped_calls else None
+        self._events.put(ControllerEvent("ApiPartitionReassignment", process, preempted))
 
     def list_partition_reassignments(
         self,
@@ -146,10 +152,14 @@ class ControllerRequests:
         """Process ListPartitionReassignments: the reassignments in progress among these partitions
         (None: among all)."""
 
+        def refuse() -> None:
+            done(Errors.NOT_CONTROLLER)
+
         async def process() -> None:
             if self.is_active:
                 done(self._reassignments.under_way(partitions))
             else:
-                done(Errors.NOT_CONTROLLER)
+                refuse()
 
-        self._events.put(ControllerEvent("ListPartitionReassignments", process))
+        preempted = refuse if self._answers_dropped_calls else None
+        self._events.put(ControllerEvent("ListPartitionReassignments", process, preempted))

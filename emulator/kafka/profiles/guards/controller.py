@@ -400,6 +400,17 @@ NEW_BROKERS_NOT_SENT_DELETIONS = Guard(
     " partitionsWithLeaders",
 )
 
+DROPPED_REASSIGNMENT_CALLS_ANSWERED = Guard(
+    name="dropped-reassignment-calls-answered",
+    kafka="KAFKA-10193",
+    since="2.7",
+    does="A controller whose session ends answers the reassignment calls that it drops, to change"
+    " and to list, with NOT_CONTROLLER. Without it: they wait for the client's timeout.",
+    citation="spec §2.10; KafkaController.scala@2.7.2 ApiPartitionReassignment.preempt,"
+    " ListPartitionReassignments.preempt",
+    unneeded_before="2.4",
+)
+
 NOTIFIED_MOVES_COMPLETE = Guard(
     name="notified-moves-complete",
     kafka="KAFKA-10521",

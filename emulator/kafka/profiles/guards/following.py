@@ -119,6 +119,17 @@ HW_ANSWERS_NO_FETCH = Guard(
     " lastSentHighWatermark",
 )
 
+STOPPED_REPLICA_ANSWERS = Guard(
+    name="stopped-replica-answers",
+    kafka="KAFKA-9198",
+    since="2.4",
+    does="StopReplica completes the produce and fetch requests that wait for the partition. Without"
+    " it: a leader that a reassignment removes gets no LeaderAndIsr, so acks=all requests wait for"
+    " their timeout, and later requests on their connections with them.",
+    citation="spec §4.4; ReplicaManager.scala@2.4.1 stopReplica,"
+    " completeDelayedFetchOrProduceRequests",
+)
+
 FETCH_FENCING = Guard(
     name="fetch-fencing",
     kafka="KIP-320",
