@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -16,7 +17,6 @@ pytestmark = [pytest.mark.live, pytest.mark.soak]
 COMMAND = [sys.executable, "-c", "from emulator.cli import main; main()", "soak"]
 TEN_MINUTES_S = 600
 GONE = {"lost", "read, later gone", "gap"}
-SURVIVE = "committed records survive"
 
 
 def soak(
@@ -45,24 +45,34 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice(
     assert result["history"]["acknowledged"] > 1000
 
 
+def kinds_found(result: dict, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    """The kinds of contradictions in the clients' history; prints how long the first one took."""
+    findings = result["history"]["findings"]
+    if findings:
+        seen_s = min(finding["to_us"] for finding in findings) / 1e6
+        with capsys.disabled():
+            print(f"\nafter {seen_s:.0f} s: {dict(Counter(one['kind'] for one in findings))}")
+    return {finding["kind"] for finding in findings}
+
+
 @pytest.mark.parametrize(
-    ("bug", "contradictions", "seed"),
+    ("bug", "contradictions"),
     [
-        (plants.idempotence_off, {"duplicated"}, 7),
-        (plants.reads_of_the_uncommitted, GONE, 7),
-        (plants.acknowledgements_at_once, {*GONE, SURVIVE}, 7),
+        (plants.idempotence_off, {"duplicated"}),
+        (plants.reads_of_the_uncommitted, GONE),
+        (plants.acknowledgements_at_once, GONE),
     ],
 )
-def test_a_planted_bug_is_seen(
-    bug: Callable[[], None], contradictions: set[str], seed: int, tmp_path: Path
+def test_a_planted_bug_is_seen_by_the_history_alone(
+    bug: Callable[[], None],
+    contradictions: set[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """By the history, or by the trace beside it."""
     environment = plants.planted(bug, tmp_path / "site")
-    code, result = soak(tmp_path, "--minutes", "6", "--seed", str(seed), environment=environment)
-    assert code == (1 if result["history"]["findings"] else 2)
-    kinds = {finding["kind"] for finding in result["history"]["findings"]}
-    broken = {one["invariant"] for one in result["violations"] if not one["hazard"]}
-    assert contradictions & (kinds | broken)
+    code, result = soak(tmp_path, "--minutes", "6", "--seed", "7", environment=environment)
+    kinds = kinds_found(result, capsys)
+    assert contradictions & kinds, (code, kinds, result["problems"])
 
 
 @pytest.mark.parametrize("planted", [True, False])
@@ -75,7 +85,12 @@ def test_a_planted_bug_is_seen(
     ],
 )
 def test_a_bug_that_takes_several_faults_is_seen_by_the_history_alone(
-    bug: Callable[[], None], minutes: int, faults: list[str], planted: bool, tmp_path: Path
+    bug: Callable[[], None],
+    minutes: int,
+    faults: list[str],
+    planted: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """And the same minutes without the bug show nothing."""
     environment = plants.planted(bug, tmp_path / "site") if planted else None
@@ -83,16 +98,19 @@ def test_a_bug_that_takes_several_faults_is_seen_by_the_history_alone(
     for fault in faults:
         words += ["--fault", fault]
     code, result = soak(tmp_path, *words, environment=environment)
-    kinds = {finding["kind"] for finding in result["history"]["findings"]}
+    kinds = kinds_found(result, capsys)
     assert bool(GONE & kinds) == planted, (code, kinds, result["problems"])
 
 
 @pytest.mark.parametrize(("bug", "is_lost"), [(None, False), (plants.nothing_synced, True)])
 def test_records_that_nobody_synced_are_lost_where_machines_crash(
-    bug: Callable[[], None] | None, is_lost: bool, tmp_path: Path
+    bug: Callable[[], None] | None,
+    is_lost: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """By the history alone."""
     environment = None if bug is None else plants.planted(bug, tmp_path / "site")
     words = ["--minutes", "3.5", "--seed", "7", "--java", "none", "--machines-crash"]
     _, result = soak(tmp_path, *words, "--fault", "kill", environment=environment)
-    assert ("lost" in {one["kind"] for one in result["history"]["findings"]}) == is_lost
+    assert ("lost" in kinds_found(result, capsys)) == is_lost

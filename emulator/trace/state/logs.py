@@ -74,7 +74,8 @@ class Logs:
             self.of(event.partition, event.broker),
             ReplicaLog(start=event.log_start_offset),
         )
-        _append_runs(log, event)
+        if event.epochs:  # an empty log has none
+            _append_runs(log, event)
         log.pieces += [*known.between(event.leo, known.leo)][::-1]
         known.pieces, known.start = log.pieces, log.start
 

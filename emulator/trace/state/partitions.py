@@ -104,6 +104,7 @@ class Partitions:
 
     def __init__(self) -> None:
         self.all: dict[TopicPartition, Partition] = {}
+        self._has_transactions = False
         self._listeners: list[Listener] = []
         self._deletion_listeners: list[Callable[[Partition], None]] = []
 
@@ -126,6 +127,7 @@ class Partitions:
         return [p for name, p in sorted(self.all.items()) if name.topic == topic]
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
+        self._has_transactions = True
         if any(op.op == "error" for op in event.ops):
             return  # a failed multi changes nothing
         for op in event.ops or (event,):
@@ -202,9 +204,12 @@ class Partitions:
             partition.states.clear()
             partition.deleted = False
         elif (
-            last is not None and state.version == 0 < last.version and state.from_us > last.from_us
+            not self._has_transactions  # with them: an old read, reported late by a controller
+            and last is not None
+            and state.version == 0 < last.version
+            and state.from_us > last.from_us
         ):
-            partition.states.clear()  # deleted and recreated, in a trace without transactions
+            partition.states.clear()  # deleted and recreated
         elif last is not None and state.version <= last.version:
             _merge_earlier(partition, state)
             return

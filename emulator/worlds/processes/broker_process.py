@@ -129,9 +129,10 @@ class ProcessParts:
 
     def flush(self) -> None:
         """Messages to others must be in the trace before they are sent: otherwise a SIGKILL after
-        the message would leave an effect without its cause."""
-        self._trace.flush()
+        the message would leave an effect without its cause. Links first: events refer to them by
+        number, and the next process of this broker continues the numbers of the file."""
         self.links.flush()
+        self._trace.flush()
 
     def close(self) -> None:
         self.sockets.close()

@@ -219,7 +219,10 @@ class _Merge:
     def _resolved(self, who: str, cause: int) -> Place:
         """The event that a cause represents, through any number of notes."""
         while cause < -1:
-            note = self._parts[who].notes[note_of(cause)]
+            notes = self._parts[who].notes
+            if note_of(cause) >= len(notes):
+                return NOWHERE  # a kill came before the note was in its file
+            note = notes[note_of(cause)]
             place, _ = self._cause_of(who, note)
             if place == NOWHERE and note.kind == "told":
                 place = self._passed.get((who, note.number), NOWHERE)

@@ -300,6 +300,12 @@ def joins_with_untraced_records(*runs: EpochRun) -> History:
     return history.appended(1, 10, 11).copied(10, 11, 3).wrote(1, 1, 0, 1, 2, 3)
 
 
+def test_a_broker_that_starts_before_the_first_record_loads_an_empty_log() -> None:
+    history = quiet()
+    history.tell(e.LogLoaded, 3, ORDERS, 0, 0, ())
+    assert not broken(history.appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5))
+
+
 def test_the_files_of_a_killed_broker_have_what_its_trace_lacks() -> None:
     survive = "committed records survive"
     assert survive in broken(joins_with_untraced_records())

@@ -63,6 +63,17 @@ def test_a_topic_deleted_and_created_anew_begins_again() -> None:
     assert observe(story).partitions.of(ORDERS).isr_history == [(1, 2)]
 
 
+def test_an_old_read_that_a_new_controller_reports_late_does_not_move_a_partition_back() -> None:
+    """A controller that takes over reads all partitions, and caches them when it has the last."""
+    story = Story().at(1)
+    transaction(story, "create", payload(1, 2, 3))
+    transaction(story.at(2), "setData", payload(1, 3), 1)
+    partition = observe(story.at(3).created(1, 2, 3)).partitions.of(ORDERS)
+    assert partition.isr_history == [(1, 2, 3), (1, 3)]
+    assert partition.now is not None
+    assert partition.now.version == 1
+
+
 # -- metadata --------------------------------------------------------------------------------------
 
 

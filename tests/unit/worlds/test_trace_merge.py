@@ -86,6 +86,12 @@ def test_a_request_and_its_answer_although_a_clock_is_late() -> None:
     ]
 
 
+def test_an_event_whose_note_a_kill_kept_from_the_disk_has_no_known_cause() -> None:
+    killed = Process("broker-1")
+    killed.happens("found", 102, cause_of(0))
+    assert told([killed]) == ["found"]
+
+
 def wire_request(t: int, name: str, xid: int = 0) -> WireRequest:
     op, _, path = name.partition(" ")
     return WireRequest(ZkRequest(0, t, 1, "", -1, op, path), name, SESSION, xid)
