@@ -7,6 +7,7 @@ terminal.
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import tempfile
@@ -84,6 +85,8 @@ def exit_code(error: BaseException) -> int | None:
         error, UserError | ServerError | BadTrace | NotInRun | AnalysisError | _UsageError
     ):
         return USER
+    if isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE):
+        return FAULT
     return None
 
 

@@ -23,7 +23,7 @@ from emulator.worlds.network.cause_links import CausalityLog, cause_of
 from emulator.worlds.network.memory import Listener
 from emulator.worlds.network.sending import BROKEN, send
 from emulator.worlds.network.sockets import FramedSocket, Sockets
-from emulator.worlds.wire.api import supported_versions, version_sent
+from emulator.worlds.wire.api import SENT_BY_BROKERS, apis, supported_versions, version_sent
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import (
     ReceivedRequest,
@@ -32,6 +32,7 @@ from emulator.worlds.wire.frames import (
     arrived,
     has_schema,
     load_schema,
+    load_schema_of,
     request_frame,
     response_from,
 )
@@ -77,6 +78,14 @@ class TcpNetwork:
         self._accepted: dict[Accepted, None] = {}
         self._opened: dict[TcpConnection, None] = {}
 
+    def load_schemas(self) -> None:
+        """Before anything runs: the schemas of what a broker sends. To create one opens files,
+        which must not fail in the kernel's thread when there are no descriptors left. OSError."""
+        keys = {api.name: key for key, api in apis().items()}
+        for name in SENT_BY_BROKERS:
+            if name in self.knows:
+                load_schema_of(keys[name], version_sent(self.profile, name, self.knows[name][1]))
+
     # -- the broker's end --------------------------------------------------------------------------
 
     def listen(self, host: str, port: int, name: int, listener: Listener) -> None:
@@ -106,7 +115,13 @@ class TcpNetwork:
 
         def load_and_read() -> None:
             if not is_loaded:
-                load_schema(payload)
+                try:
+                    load_schema(payload)
+                except OSError as error:  # the client tries again on another connection
+                    why = f"connection from {connection.client} closed: {error.strerror}"
+                    self.clock.put(partial(self.log, why))
+                    self.clock.put(connection.close)
+                    return
             connection.read(payload)
 
         if is_loaded and len(payload) <= SHORT:

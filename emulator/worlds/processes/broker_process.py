@@ -165,6 +165,7 @@ class StandaloneBroker:
             options.through,
             parts.sockets,
         )
+        self.network.load_schemas()
         self.network.before_sending = parts.flush
         address = parse_address(options.zookeeper)
         self.service = KazooService(address, ClientTimes(), self.kernel.soon)

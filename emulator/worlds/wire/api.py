@@ -106,3 +106,15 @@ def version_sent(profile: Profile, name: str, most: int) -> int:
     changes it uses; there is no negotiation (spec §11.2)."""
     older = profile.sent_before_rpc if profile.propagation == "zk" else {}
     return min(most, {**profile.request_versions, **older}.get(name, most))
+
+
+SENT_BY_BROKERS = (
+    "Fetch",
+    "OffsetForLeaderEpoch",
+    "ListOffsets",
+    "LeaderAndIsr",
+    "StopReplica",
+    "UpdateMetadata",
+    "ControlledShutdown",
+    "AlterIsr",
+)

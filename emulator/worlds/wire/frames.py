@@ -106,8 +106,14 @@ def has_schema(payload: bytes, knows: Knows) -> bool:
 
 
 def load_schema(payload: bytes) -> None:
-    """Any thread: create the schema of a request that has none yet."""
+    """Any thread: create the schema of a request that has none yet. Raises OSError: its modules are
+    files, and the process may have no descriptor left."""
     key, version, _ = _START.unpack_from(payload)
+    load_schema_of(key, version)
+
+
+def load_schema_of(key: int, version: int) -> None:
+    """Any thread: create the schemas of this API and version. Raises OSError."""
     request_schema(key, version)
     response_schema(key, version)
     _loaded.add((key, version))

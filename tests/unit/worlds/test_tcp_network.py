@@ -1,8 +1,11 @@
 """Kafka's protocol on a socket: valid clients are served, others are closed with a reason, without
 any effect on the rest."""
 
+import errno
 import socket
 import struct
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -238,3 +241,65 @@ def test_an_answer_that_does_not_come_in_time_closes_the_connection(served: Serv
             return await connection.send(MetadataRequest(), 20)
 
         assert isinstance(served.on_kernel(body), Disconnected)
+
+
+WITHOUT_DESCRIPTORS = """
+import os, resource
+from emulator.kafka.profiles.base import profiles
+from emulator.trace.sink import Sink
+from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.network.cause_links import CausalityLog
+from emulator.worlds.network.tcp import TcpNetwork
+from emulator.worlds.wire.api import SENT_BY_BROKERS, apis, version_sent
+from emulator.worlds.wire.entities import request_schema, response_schema
+
+clock = LiveClock()
+for profile in profiles().values():
+    network = TcpNetwork(
+        LiveKernel(Sink(), clock), clock, profile, CausalityLog(None, lambda: 0), print
+    )
+    network.load_schemas()
+    if profile.name in ("0.8.2", "2.7"):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        lowest = os.dup(0)
+        os.close(lowest)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (lowest, hard))
+        for key, api in apis().items():
+            if api.name in SENT_BY_BROKERS and api.name in network.knows:
+                version = version_sent(profile, api.name, network.knows[api.name][1])
+                print(api.name, request_schema(key, version), response_schema(key, version))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    network.close()
+os._exit(0)
+"""
+
+
+def test_what_a_broker_sends_is_written_without_opening_a_file() -> None:
+    """A process of its own, which has not created the schemas before."""
+    ended = subprocess.run(
+        [sys.executable, "-u", "-c", WITHOUT_DESCRIPTORS],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.count("AlterIsr") == 1
+    assert ended.stdout.count("Fetch") >= 2
+
+
+def test_who_asks_for_something_new_when_there_are_no_descriptors_is_closed(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the broker's end: the client asks again on another connection."""
+    assert asks(served) == ANSWER
+    with monkeypatch.context() as patch:
+        patch.setattr("emulator.worlds.network.tcp.has_schema", lambda *_: False)
+        patch.setattr("emulator.worlds.network.tcp.load_schema", no_descriptors)
+        assert rest_of(served, FRAME) == b""
+    assert "Too many open files" in served.reasons[-1]
+    assert asks(served) == ANSWER
+
+
+def no_descriptors(_: bytes) -> None:
+    raise OSError(errno.EMFILE, "Too many open files")
