@@ -34,6 +34,7 @@ from emulator.runs.play import Outcome, Run
 from emulator.runs.session import Played, Request, WrittenRun
 from emulator.scenario.actions.admin import AdminRequest
 from emulator.scenario.actions.base import Action
+from emulator.scenario.actions.life import EndsProcess
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario
 from emulator.scenario.schema import Step
@@ -183,7 +184,9 @@ class ClusterSession:
         return text
 
     def _apply(self, action: Action, ending: Action | None, for_us: int) -> Future[str] | None:
-        """Return the future response if a client sends a request."""
+        """Return the future response if a client sends a request. UserError."""
+        if isinstance(action, EndsProcess) and self._process_states()[action.broker] == "dead":
+            raise UserError(f"{action.name}: broker {action.broker} does not run")
         number = self._world.sink.next_seq
         self._run.apply(action)
         self.steps.append(Step(self.now_us, action, fault=True))

@@ -136,11 +136,15 @@ def _positional(
 
 def _in_unit(key: str, word: str) -> str:
     """Convert a duration for a field in milliseconds: `50ms`, `2s`."""
-    if key.endswith("_ms") and re.fullmatch(DURATION, word):
+    if not key.endswith("_ms"):
+        return word
+    if re.fullmatch(DURATION, word):
         us = duration_us(word)
         if us % 1000:
             raise UserError(f"{key}: {word!r} is finer than a millisecond")
         return str(us // 1000)
+    if not re.fullmatch(r"-?\d+", word):
+        raise UserError(f"{key}: expected milliseconds or a time such as 50ms, not {word!r}")
     return word
 
 

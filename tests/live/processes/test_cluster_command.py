@@ -132,6 +132,7 @@ def test_faults_stand_until_they_are_healed(cluster: Cluster) -> None:
 def test_a_broker_is_killed_and_stopped_and_starts_again(cluster: Cluster) -> None:
     cluster("kill", "3", "--for", "8s")  # its session has ended by then
     cluster.becomes(3, "dead")
+    assert cluster("stop", "3", code=64) == "isr: terminate: broker 3 does not run\n"
     cluster.becomes(3, "up")
     cluster("stop", "2")
     cluster.becomes(2, "dead")
@@ -148,6 +149,7 @@ def test_a_broker_is_killed_and_stopped_and_starts_again(cluster: Cluster) -> No
         (("hold", "1", "zookeeper"), "hold: hold is not supported for processes"),
         (("expire_session", "1", "--for"), "expire_session: nothing undoes it; leave out"),
         (("delay", "1", "2", "50us"), "delay_ms: '50us' is finer than a millisecond"),
+        (("delay", "1", "2", "fifty"), "delay_ms: expected milliseconds or a time such as 50ms"),
     ],
 )
 def test_what_cannot_be_done_is_refused(
