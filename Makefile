@@ -91,7 +91,7 @@ test-fuzz: setup ## Play fresh random worlds for FUZZ_TIME (100s), each version 
 test-containers: setup ## The tests that need containers; starts a Docker engine and makes images where missing
 	@.ci/containers $(PYTEST) $(WAITING) -m "containers and not soak" tests/containers $(ARGS) $(OR_NONE)
 
-test-clients: setup ## Clients of other houses through a leader's death (Java's by Maven, franz-go by Go): 2 minutes
+test-clients: setup ## Clients of other houses through a leader's death (Java's by Maven, franz-go by Go), a short soak: 6 minutes
 	$(PYTEST) -m clients tests/clients $(ARGS) $(OR_NONE)
 
 test-kafka: setup ## Scenarios on real Kafka, in real time (fetched with Maven): about 4 minutes
