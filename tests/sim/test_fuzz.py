@@ -51,6 +51,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20510225, "0.9.0", "zk", "KAFKA-6082"),
     (0xA1D76051, "3.3", "zk", "late UpdateMetadata"),
     (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),
+    (0x20640019, "2.1", "zk", "KAFKA-9212"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard, lacks, missing_members
@@ -32,7 +33,7 @@ class ForgottenEpoch(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The newest state differs from its predecessor only in a leader epoch that is one higher,
         and its writer runs a version that does not update the context. Followers that do not
-        fetch have been sent the old epoch since."""
+        fetch have been sent an epoch from before such a state, since then."""
         if violation.partition is None:
             return False
         written = Partitions()
@@ -40,21 +41,21 @@ class ForgottenEpoch(Hazard):
             if isinstance(event, e.ZkTransaction):
                 written.on_zk_transaction(event)
         states = written.of(violation.partition).states
-        if len(states) < 2:
-            return False
-        before, last = states[-2:]
+        forgotten = [
+            (before, after)
+            for before, after in pairwise(states)
+            if (after.leader, after.isr) == (before.leader, before.isr)
+            and after.leader_epoch == before.leader_epoch + 1
+            and lacks(BUMPED_EPOCH_REMEMBERED, events[after.seq], events)
+        ]
         if violation.invariant in ("followers fetch", "replicas return to isr"):
             outdated = {
                 event.broker
-                for event in events[last.seq :]
+                for before, after in forgotten
+                for event in events[after.seq :]
                 if isinstance(event, e.BecomesFollower)
                 and (event.partition, event.leader_epoch)
                 == (violation.partition, before.leader_epoch)
             }
-            if not missing_members(violation) <= outdated:
-                return False
-        return (
-            (last.leader, last.isr) == (before.leader, before.isr)
-            and last.leader_epoch == before.leader_epoch + 1
-            and lacks(BUMPED_EPOCH_REMEMBERED, events[last.seq], events)
-        )
+            return bool(forgotten) and missing_members(violation) <= outdated
+        return any(after is states[-1] for _, after in forgotten)
