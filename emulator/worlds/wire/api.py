@@ -118,3 +118,4 @@ SENT_BY_BROKERS = (
     "ControlledShutdown",
     "AlterIsr",
 )
+"""To other brokers; also by the controller."""
