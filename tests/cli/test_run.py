@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shlex
@@ -243,6 +244,13 @@ def test_a_server_that_ends_by_itself_is_70(isr: Isr) -> None:
 def test_a_cluster_that_does_not_come_up_is_one_line_and_70(isr: Isr) -> None:
     isr.playing(raising(DidNotComeUp("the cluster did not come up")))
     assert isr.fails("run", "tried.yaml") == (70, "isr: the cluster did not come up")
+
+
+def test_no_descriptors_left_is_one_line_and_70(isr: Isr) -> None:
+    error = OSError(errno.EMFILE, os.strerror(errno.EMFILE), "broker-2.ndjson")
+    isr.playing(raising(TaskFailed("broker-2/main", error)))
+    line = "isr: [Errno 24] Too many open files: 'broker-2.ndjson'"
+    assert isr.fails("run", "tried.yaml") == (70, line)
 
 
 def test_a_fault_of_ours_is_one_line_with_its_traceback_in_the_run_directory(isr: Isr) -> None:

@@ -79,8 +79,8 @@ class TcpNetwork:
         self._opened: dict[TcpConnection, None] = {}
 
     def load_schemas(self) -> None:
-        """Before anything runs: the schemas of what a broker sends. To create one opens files,
-        which must not fail in the kernel's thread when there are no descriptors left. OSError."""
+        """Create the schemas of what a broker sends, before it runs: that opens files, which in the
+        kernel's thread would end a broker that has no descriptors left. Raises OSError."""
         keys = {api.name: key for key, api in apis().items()}
         for name in SENT_BY_BROKERS:
             if name in self.knows:
