@@ -201,7 +201,9 @@ def _faults(
         entries.append(entry | {"for": _time(until_ms - from_ms)})
     for at_ms in moments:
         action = draw.one_of(often).drawn(draw)
-        if action is None or held.get(action.holds(), 0) > at_ms or not is_possible(action):
+        while action is not None and not is_possible(action):
+            action = draw.one_of(often).drawn(draw)
+        if action is None or held.get(action.holds(), 0) > at_ms:
             continue
         entry = {"at": _time(at_ms), action.name: parameters_of(action)}
         if action.healed() is not None:

@@ -7,13 +7,23 @@ import sys
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from emulator.kernel.rng import Stream
 from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.drawing import Draw
-from emulator.scenario.load import loads
+from emulator.scenario.actions.life import Start
+from emulator.scenario.load import LoadedScenario, loads
+from emulator.scenario.standing import standing_after
 from emulator.scenario.version import VersionOptions
-from emulator.search.fuzz.worlds import LIVENESS_MS, draw_script, draw_world, healed_us
+from emulator.search.fuzz.worlds import (
+    LIVENESS_MS,
+    SETTLING_MS,
+    draw_script,
+    draw_world,
+    healed_us,
+)
 from emulator.worlds.real_kafka.capabilities import capabilities_of_kafka, check_supported
 
 SEEDS = [*range(15), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(15, 60))]
@@ -68,20 +78,46 @@ def test_the_same_seed_is_the_same_world_in_every_process() -> None:
     assert texts == {draw_world(11) + "\n"}
 
 
-@pytest.mark.parametrize("version", [(0, 8, 2, 2), (1, 0, 2), (2, 6, 3), (3, 3, 2)])
-def test_a_random_script_has_only_what_real_kafka_of_that_version_can_be_given(
-    version: tuple[int, ...],
-) -> None:
+VERSIONS = [(0, 8, 2, 2), (1, 0, 2), (2, 6, 3), (3, 3, 2)]
+
+
+def random_script(seed: int, brokers: int, version: tuple[int, ...]) -> LoadedScenario:
     capabilities = capabilities_of_kafka(version)
     chosen = VersionOptions(".".join(map(str, version[: 3 if version[0] == 0 else 2])))
+    text = draw_script(seed, brokers, chosen, lambda one: not capabilities.refusal(one))
+    return loads(text, "script", chosen=chosen)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**64 - 1), st.integers(3, 5), st.sampled_from(VERSIONS))
+def test_a_random_script_is_one_that_real_kafka_of_that_version_can_be_given_and_ends_healed(
+    seed: int, brokers: int, version: tuple[int, ...]
+) -> None:
+    script = random_script(seed, brokers, version)
+    check_supported(script, version)
+    assert 60_000_000 <= script.duration_us <= 120_000_000
+    everyone = {*range(1, brokers + 1)}
+    assert {boot.broker for boot in script.boots} == everyone
+    assert not any(step.action.is_random for step in script.steps)
+    quiet_us = script.duration_us - SETTLING_MS * 1000
+    assert script.steps[-1].at_us == quiet_us
+    assert standing_after(step.action for step in script.steps) == []
+    started = {
+        step.action.broker
+        for step in script.steps
+        if isinstance(step.action, Start) and step.at_us == quiet_us
+    }
+    assert started == everyone
+
+
+@pytest.mark.parametrize("version", [(0, 8, 2, 2), (2, 6, 3)])
+def test_what_a_version_cannot_be_given_is_drawn_again_and_not_left_out(
+    version: tuple[int, ...],
+) -> None:
     for seed in range(20):
-        brokers = 3 + seed % 3
-        text = draw_script(seed, brokers, chosen, lambda one: not capabilities.refusal(one))
-        script = loads(text, "script", chosen=chosen)
-        check_supported(script, version)
-        assert 60_000_000 <= script.duration_us <= 120_000_000
-        assert sorted(boot.broker for boot in script.boots) == [*range(1, brokers + 1)]
-        assert not any(step.action.is_random for step in script.steps)
+        faults = [step for step in random_script(seed, 3, version).steps if step.fault]
+        begun = [step for step in faults if not isinstance(step.action, Start)]
+        assert len(begun) >= 4
 
 
 def test_a_spread_reaches_both_ends() -> None:
