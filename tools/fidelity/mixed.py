@@ -19,6 +19,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 import yaml
@@ -27,6 +28,7 @@ from emulator.conformance.compare import Reference, Verdict, conclude
 from emulator.conformance.criteria import CRITERIA
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, read_recording, write_recording
+from emulator.kafka.profiles.base import Propagation, profile_of, profiles
 from emulator.runs.run_directory import TRACE
 from emulator.scenario import shipped
 from emulator.scenario.actions.admin import CreateTopic
@@ -75,10 +77,24 @@ _LIST = re.compile(r"N(?:, N)+")
 ALL_REAL = Mix(True, True, True)
 
 
+class MixedVersion(NamedTuple):
+    """A version of Kafka, and how leaders there propagate ISR changes: with an older
+    inter.broker.protocol.version, a newer Kafka writes them to ZooKeeper."""
+
+    kafka: str
+    propagation: Propagation
+
+    def __str__(self) -> str:
+        return f"{self.kafka}-{self.propagation}"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity.mixed", description=__doc__)
     parser.add_argument("--recorded", type=Path, metavar="DIR", default=ROOT / "runs" / "mixed")
     parser.add_argument("--kafka", default=KAFKA)
+    parser.add_argument(
+        "--propagation", choices=("zk", "rpc"), help="of ISR changes; else the version's default"
+    )
     parser.add_argument("--only", nargs="*", default=STORIES, help="stories by name")
     parser.add_argument(
         "--mixes", nargs="*", help="such as RRO: controller, leader real, follower ours"
@@ -88,18 +104,22 @@ def main() -> int:
     parser.add_argument("--through", default="", metavar="COMMAND", help="each run by this command")
     options = parser.parse_args()
     chosen = [mix for mix in MIXES if options.mixes is None or str(mix) in options.mixes]
+    version = MixedVersion(
+        options.kafka, options.propagation or profiles()[profile_of(options.kafka)].propagation
+    )
+    recorded = options.recorded / str(version)
     if not options.judge:
         # Mixes in the outer loop: an interrupted measurement has some mixes of every story.
         for mix in chosen:
             for story in options.only:
                 for number in range(options.all_real if mix == ALL_REAL else 1):
-                    folder = options.recorded / options.kafka / story / str(mix) / str(number + 1)
+                    folder = recorded / story / str(mix) / str(number + 1)
                     if not (folder / _WARNINGS).exists():
-                        record(story, mix, options.kafka, folder, shlex.split(options.through))
-    known = {(row.kafka, row.story, row.mix): row for row in read_rows("mixed", MixedResult)}
+                        record(story, mix, version, folder, shlex.split(options.through))
+    known = {row.place: row for row in read_rows("mixed", MixedResult)}
     for story in options.only:
-        for row in judged(options.recorded / options.kafka / story, options.kafka):
-            known[row.kafka, row.story, row.mix] = row
+        for row in judged(recorded / story, version):
+            known[row.place] = row
     write_rows("mixed", [row for _, row in sorted(known.items())])
     write_page()
     return 0
@@ -108,11 +128,14 @@ def main() -> int:
 # -- a run -----------------------------------------------------------------------------------------
 
 
-def scenario_text(story: str, mix: Mix, kafka: str) -> str:
-    """The shipped scenario with hosts, and with time for processes that start again."""
+def scenario_text(story: str, mix: Mix, version: MixedVersion) -> str:
+    """The shipped scenario of that version with hosts, and with time for processes that start
+    again."""
     loaded = load(shipped.find(story))
     sections = yaml.safe_load(shipped.shipped()[story].read_text())
-    hosts = {b: f"kafka {kafka}" for b, role in roles_of(loaded).items() if getattr(mix, role)}
+    hosts = {
+        b: f"kafka {version.kafka}" for b, role in roles_of(loaded).items() if getattr(mix, role)
+    }
     # A fault that follows a start waits for it: the broker is in its ISRs again, as in the story.
     before_us = starts_us = 0
     for fault in sorted(sections["faults"], key=lambda fault: duration_us(str(fault["at"]))):
@@ -122,6 +145,8 @@ def scenario_text(story: str, mix: Mix, kafka: str) -> str:
     for work in sections["workload"]:
         work["until"] = _later(work["until"], before_us)
     sections |= {
+        "profile": profile_of(version.kafka),
+        "propagation": version.propagation,
         "hosts": hosts,
         "run": f"{(loaded.duration_us + starts_us) // 1000}ms",
         "expect": [],
@@ -142,13 +167,15 @@ def roles_of(scenario: LoadedScenario) -> dict[int, str]:
     return {boot.broker: names.get(boot.broker, "follower") for boot in scenario.boots}
 
 
-def record(story: str, mix: Mix, kafka: str, folder: Path, through: Sequence[str]) -> None:
+def record(
+    story: str, mix: Mix, version: MixedVersion, folder: Path, through: Sequence[str]
+) -> None:
     """Play it, and keep its recording and the sentences of real Kafka's warnings."""
     print(f"{story} {mix}: running", file=sys.stderr, flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     file = folder / f"{story}.yaml"
-    file.write_text(scenario_text(story, mix, kafka))
+    file.write_text(scenario_text(story, mix, version))
     out = folder / "runs"
     command = [*through, *ISR, "run", str(file), "--target", "processes", "--json"]
     done = subprocess.run(
@@ -158,7 +185,7 @@ def record(story: str, mix: Mix, kafka: str, folder: Path, through: Sequence[str
         print(f"{story} {mix}: {done.stderr.strip()[-2000:]}", file=sys.stderr, flush=True)
         return
     run = Path(json.loads(done.stdout)["run_directory"])
-    settings = settings_of(load(file), kafka)
+    settings = settings_of(load(file), version.kafka)
     events = list(read_events(run / TRACE))
     # Behind the end all brokers shut down at once, each as far as the others still answer.
     began_ms = msgspec.json.decode((run / "processes" / "began.json").read_bytes(), type=float)
@@ -191,7 +218,7 @@ def warnings(broker: Path, ended_s: float) -> Iterator[str]:
 # -- the judge -------------------------------------------------------------------------------------
 
 
-def judged(story: Path, kafka: str) -> Iterator[MixedResult]:
+def judged(story: Path, version: MixedVersion) -> Iterator[MixedResult]:
     """Each mix against all-real runs; an all-real run against the other ones."""
     real = [folder for folder in folders_of(story, ALL_REAL) if (folder / _WARNINGS).exists()]
     if len(real) < 2:
@@ -213,7 +240,7 @@ def judged(story: Path, kafka: str) -> Iterator[MixedResult]:
             else:
                 unusual |= sentences_of(folder) - usual
         if verdicts:
-            yield result_of(story.name, kafka, mix, verdicts, unusual)
+            yield result_of(story.name, version, mix, verdicts, unusual)
 
 
 def folders_of(story: Path, mix: Mix) -> list[Path]:
@@ -226,12 +253,13 @@ def sentences_of(folder: Path) -> set[str]:
 
 
 def result_of(
-    story: str, kafka: str, mix: Mix, verdicts: Sequence[Verdict], unusual: set[str]
+    story: str, version: MixedVersion, mix: Mix, verdicts: Sequence[Verdict], unusual: set[str]
 ) -> MixedResult:
     """`equal`: of the runs, those with an all-real run that is equal in each criterion."""
     unmatched = [verdict for verdict in verdicts if not verdict.matched]
     return MixedResult(
-        kafka=kafka,
+        kafka=version.kafka,
+        propagation=version.propagation,
         story=story,
         mix=str(mix),
         runs=len(verdicts),

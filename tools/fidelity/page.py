@@ -75,17 +75,17 @@ def markdown(folder: Path = FOLDER) -> str:
     )
 
 
-def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, list[str]]]:
-    """Per version and story the number of criteria that hold in all runs of each mix."""
-    by_place = {(row.kafka, row.story, row.mix): row for row in rows}
+def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, str, list[str]]]:
+    """Per version, propagation and story the number of criteria that hold in all runs of each
+    mix."""
+    by_place = {row.place: row for row in rows}
 
     def cell(row: MixedResult | None) -> str:
         return "–" if row is None else str(row.equal.split(", ").count(str(row.runs)))
 
-    stories = sorted({(row.kafka, row.story) for row in rows})
+    stories = sorted({row.place[:-1] for row in rows})
     return [
-        (kafka, story, [cell(by_place.get((kafka, story, str(mix)))) for mix in MIXES])
-        for kafka, story in stories
+        (*story, [cell(by_place.get((*story, str(mix)))) for mix in MIXES]) for story in stories
     ]
 
 

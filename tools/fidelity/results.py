@@ -118,10 +118,11 @@ MIXES = [Mix(*kinds) for kinds in product((True, False), repeat=3)]
 
 class MixedResult(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of one story with controller, leader and follower played by real Kafka (R) or by ours
-    (O), against all-real runs of it (an all-real run: against the others). `equal`: runs that have
-    an equal in each criterion, in their order."""
+    (O), against all-real runs of it (an all-real run: against the others). `propagation` of ISR
+    changes: zk or rpc. `equal`: runs that have an equal in each criterion, in their order."""
 
     kafka: str
+    propagation: str
     story: str
     mix: str
     runs: int
@@ -131,6 +132,11 @@ class MixedResult(msgspec.Struct, frozen=True, kw_only=True):
     delays_inside: int
     unusual_sentences: str = ""
     difference: str = ""
+
+    @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Its key among the rows."""
+        return self.kafka, self.propagation, self.story, self.mix
 
 
 class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):

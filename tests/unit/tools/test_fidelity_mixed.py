@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from emulator.conformance.recording import read_recording, write_recording
+from emulator.kafka.profiles.base import Propagation
 from emulator.scenario.load import loads
 from emulator.scenario.shipped import shipped
 from emulator.scenario.units import duration_us
@@ -18,6 +19,7 @@ from tools.fidelity.mixed import (
     ALL_REAL,
     BOOT_US,
     STORIES,
+    MixedVersion,
     judged,
     scenario_text,
     warnings,
@@ -25,11 +27,12 @@ from tools.fidelity.mixed import (
 from tools.fidelity.results import MIXES, Mix
 
 RECORDED = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
+KAFKA_2_6 = MixedVersion("2.6.3", "zk")
 
 
 @pytest.mark.parametrize("story", STORIES)
 def test_every_role_of_every_story_is_real_or_ours(story: str) -> None:
-    texts = {mix: scenario_text(story, mix, "2.6.3") for mix in MIXES}
+    texts = {mix: scenario_text(story, mix, KAFKA_2_6) for mix in MIXES}
     assert len(set(texts.values())) == 8
     for mix, text in texts.items():
         loaded = loads(text, story)
@@ -45,7 +48,7 @@ def test_a_mixed_run_is_held_to_the_all_real_ones(tmp_path: Path) -> None:
     # One that is as an all-real run was, and one whose real brokers complained of something new.
     stored(story / "ORR" / "1", RECORDED / "1", ["a fetch failed"])
     stored(story / "OOO" / "1", RECORDED / "1", ["what is this?"])
-    rows = {row.mix: row for row in judged(story, "2.6.3")}
+    rows = {row.mix: row for row in judged(story, KAFKA_2_6)}
     assert set(rows) == {"RRR", "ORR", "OOO"}
     assert (rows["RRR"].runs, rows["ORR"].runs) == (2, 1)
     assert rows["ORR"].matched == 1
@@ -64,7 +67,7 @@ def test_a_mixed_run_that_decided_otherwise_does_not_match(tmp_path: Path) -> No
         if fact.get("path", "").endswith("/state") and fact["op"] == "setData":
             fact["data"] = json.dumps({**json.loads(fact["data"]), "isr": [9]})
     write_recording(other, story / "ORR" / "1")
-    (row,) = (row for row in judged(story, "2.6.3") if row.mix == "ORR")
+    (row,) = (row for row in judged(story, KAFKA_2_6) if row.mix == "ORR")
     assert row.matched == 0
     assert row.difference.startswith("no run equal in state history")
 
@@ -96,13 +99,22 @@ def test_a_mix_is_written_in_the_order_of_its_roles() -> None:
 
 
 def test_a_scenario_of_a_story_is_a_scenario() -> None:
-    text = scenario_text("leader-crash", Mix(True, False, True), "2.6.3")
+    text = scenario_text("leader-crash", Mix(True, False, True), KAFKA_2_6)
     assert yaml.safe_load(text)["hosts"] == {2: "kafka 2.6.3", 3: "kafka 2.6.3"}
+
+
+@pytest.mark.parametrize("propagation", ["rpc", "zk"])
+def test_a_newer_kafka_propagates_as_asked(propagation: Propagation) -> None:
+    version = MixedVersion("2.7.2", propagation)
+    loaded = loads(scenario_text("leader-crash", Mix(True, False, True), version), "leader-crash")
+    assert (loaded.profile, loaded.propagation) == ("2.7", propagation)
+    assert {loaded.running(broker).propagation for broker in (1, 2, 3)} == {propagation}
+    assert str(version) == f"2.7.2-{propagation}"
 
 
 def test_a_fault_that_follows_a_start_waits_for_the_jvm() -> None:
     """On a busy machine the broker was not in its ISRs again, and the story another one."""
-    mixed = yaml.safe_load(scenario_text("controlled-shutdown", Mix(True, True, True), "2.6.3"))
+    mixed = yaml.safe_load(scenario_text("controlled-shutdown", Mix(True, True, True), KAFKA_2_6))
     of_it = yaml.safe_load(shipped()["controlled-shutdown"].read_text())
     first, second = (duration_us(fault["at"]) for fault in mixed["faults"])
     assert first == duration_us(of_it["faults"][0]["at"])
