@@ -27,7 +27,7 @@ CHAIN_MAX = 12
 
 class Violation(msgspec.Struct, frozen=True, kw_only=True):
     """A violated invariant. `facts` are the `seq` of the two contradicting events, the earlier one
-    first (-1: none).
+    first (-1: none). `follows_from` is a violation that makes this one inevitable.
 
     Each invariant defines a subclass for each thing that can be wrong. Recognisers read its fields.
     People read `sentence`, with field names in braces.
@@ -38,6 +38,7 @@ class Violation(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[int, int]
     partition: TopicPartition | None = None
     broker: int = 0
+    follows_from: Violation | None = None
 
     @property
     def invariant(self) -> str:

@@ -52,6 +52,11 @@ ONCE_WITHOUT_A_NAME = [
     (0xA1D76051, "3.3", "zk", "late UpdateMetadata"),
     (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),
     (0x20640019, "2.1", "zk", "KAFKA-9212"),
+    (0x206401E4, "0.9.0", "zk", "KAFKA-7414"),
+    (0x20640476, "0.10.2", "zk", "KAFKA-6082"),
+    (0x2064017E, "2.6", "zk", "deleted while reassigned"),
+    (0x20700006, "2.8", "rpc", "own AlterIsr write"),
+    (0x2070002E, "2.7", "rpc", "KAFKA-12686"),
 ]
 
 

@@ -23,7 +23,12 @@ class DoesNotRecogniseItsOwnWrite(Hazard):
         "connection. The repeated write finds another version. Controller and leader go on with "
         "the old state: the leader waits for a LeaderAndIsr, which nobody has a reason to send."
     )
-    breaks = ("replicas return to isr", "controller knows states", "metadata converges")
+    breaks = (
+        "replicas return to isr",
+        "controller knows states",
+        "metadata converges",
+        "nothing is left to do",
+    )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The controller answered INVALID_UPDATE_VERSION although the partition's state was the

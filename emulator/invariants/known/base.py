@@ -47,7 +47,7 @@ def recognise(violation: Violation, events: Sequence[AnyEvent]) -> str:
     for hazard in hazards():
         if violation.invariant in hazard.breaks and hazard.explains(violation, events):
             return hazard.name
-    return ""
+    return "" if violation.follows_from is None else recognise(violation.follows_from, events)
 
 
 def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdateStarted, int]:
@@ -59,12 +59,13 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
 
 
 def missing_members(violation: Violation) -> set[int]:
-    """The missing brokers: ISR members, brokers in metadata, or the violation's broker."""
+    """The missing brokers: ISR members, those that metadata lists wrongly, or the violation's
+    broker."""
     match violation:
         case MissingReplicas(missing=missing):
             return set(missing)
         case UnknownBrokers(known=known, started=started):
-            return set(started) - set(known)
+            return set(started) ^ set(known)
     return {violation.broker}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
+from emulator.invariants.isr_within_assignment import UnassignedMembers
 from emulator.invariants.known.base import Hazard, lacks
 from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.kafka.profiles.guards.controller import FENCED_CONTROLLER_WRITES
@@ -29,6 +30,7 @@ class UnfencedController(Hazard):
         "metadata converges",
         "replicas return to isr",
         "metadata never moves back",
+        "isr within assignment",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
@@ -39,6 +41,8 @@ class UnfencedController(Hazard):
             written = _write_behind_a_read(violation, events)
         elif violation.invariant == self.breaks[0]:
             written = events[violation.facts[1]]
+        elif isinstance(violation, UnassignedMembers):
+            written = _assignment_after_election(violation, events)
         else:
             written = _write_after_election(violation.partition, events)
         return isinstance(written, e.ZkTransaction) and lacks(
@@ -60,6 +64,17 @@ def _write_after_election(
             usurped = elects(*states) and states[1].by != controller
             written = event if usurped else None
     return written
+
+
+def _assignment_after_election(
+    violation: UnassignedMembers, events: Sequence[AnyEvent]
+) -> AnyEvent | None:
+    """The assignment's write, if a controller made it after another one was elected."""
+    written = events[violation.facts[0]]
+    elected = [
+        event.broker for event in events[: written.seq] if isinstance(event, e.ControllerElected)
+    ]
+    return written if written.broker in elected and written.broker != elected[-1] else None
 
 
 def _write_behind_a_read(

@@ -25,7 +25,8 @@ class FatalOutOfRange(Hazard):
     breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Each missing member's process ended this way; without a leader, each ISR member's."""
+        """Each missing member's process ended this way, or that of the broker whose metadata is
+        outdated; without a leader, each ISR member's."""
         if isinstance(violation, NoLeader):
             partitions = Partitions()
             for event in events:
@@ -33,7 +34,8 @@ class FatalOutOfRange(Hazard):
                     partitions.on_zk_transaction(event)
             now = partitions.of(violation.partition).now if violation.partition else None
             return now is not None and set(now.isr) <= _ended(events)
-        return missing_members(violation) <= _ended(events)
+        ended = _ended(events)
+        return violation.broker in ended or missing_members(violation) <= ended
 
 
 def _ended(events: Sequence[AnyEvent]) -> set[int]:

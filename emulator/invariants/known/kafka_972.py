@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.brokers_are_registered import UnknownBrokers
-from emulator.invariants.known.base import Hazard, lacks
+from emulator.invariants.known.base import Hazard, lacks, missing_members
 from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -28,7 +28,7 @@ class BrokerListNotAnnounced(Hazard):
         the change."""
         if not isinstance(violation, UnknownBrokers):
             return lacks(BROKER_LIST_ANNOUNCED, events[violation.facts[0]], events)
-        wrong = {*violation.started} ^ {*violation.known}
+        wrong = missing_members(violation)
         for event in reversed(events):
             if isinstance(event, e.BrokerChange) and wrong & {*event.added, *event.deleted}:
                 listed_before = violation.facts[1] < event.seq

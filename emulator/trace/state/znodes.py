@@ -42,6 +42,16 @@ class TopicData(msgspec.Struct):
     removing_replicas: dict[str, tuple[int, ...]] = {}
 
 
+class _Move(msgspec.Struct):
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+class _CommandData(msgspec.Struct):
+    partitions: tuple[_Move, ...] = ()
+
+
 class _ConfigData(msgspec.Struct):
     config: dict[str, str] = {}
 
@@ -71,6 +81,13 @@ class Znodes:
             for topic, data in self.topics().items()
             for number, replicas in data.partitions.items()
             if number.isdecimal()
+        }
+
+    def reassignment_command(self) -> dict[TopicPartition, tuple[int, ...]]:
+        """The target of each partition in `/admin/reassign_partitions`."""
+        command = self._decoded(paths.REASSIGN_PARTITIONS, _CommandData())
+        return {
+            TopicPartition(one.topic, one.partition): one.replicas for one in command.partitions
         }
 
     def config(self, topic: str) -> dict[str, str]:

@@ -12,10 +12,10 @@ from emulator.invariants.controller_knows_states import ControllerDiffers
 from emulator.invariants.followers_fetch import DoesNotFetch
 from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
-from emulator.invariants.nothing_is_left_to_do import StillThere
+from emulator.invariants.nothing_is_left_to_do import StillCommanded, StillReassigned, StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas, NoLeader
 from emulator.trace import events as e
-from emulator.trace.values import Parameters, PartitionState
+from emulator.trace.values import Parameters, PartitionState, TopicPartition
 from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
 from zk.errors import Code
 
@@ -334,6 +334,14 @@ def test_a_controller_that_refuses_what_it_has_written() -> None:
     assert recognise(STAYS_OUT, history.events) == ""
 
 
+def test_a_reassignment_waits_for_an_isr_that_the_controller_refused() -> None:
+    history = refused(proposing("3.3").wrote(3, 1, 0, 1, 3, by="controller"))
+    pending = StillReassigned(TOPIC, facts=(-1, 1), partition=ORDERS)
+    assert recognise(pending, history.events) == "own AlterIsr write"
+    history.tell(e.ControllerCacheUpdated, 3, ORDERS, 1, 0, (1, 3), 1, "fail-over")
+    assert recognise(pending, history.events) == ""
+
+
 def test_a_controller_that_refuses_what_another_has_written_over() -> None:
     assert recognise(STAYS_OUT, refused(proposing("3.3")).events) == "", "nothing was written"
     another = refused(proposing("3.3").wrote(3, 1, 0, 1, by="controller"))
@@ -438,11 +446,83 @@ def test_an_isr_whose_members_have_all_halted_has_no_leader() -> None:
     assert recognise(nobody, history.wrote(3, -1, 2, 2, 3, by="controller").events) == ""
 
 
+@pytest.mark.parametrize(("version", "hazard"), [("1.1", "KAFKA-7414"), ("2.1", "")])
+def test_what_a_halted_broker_listed_is_outdated(version: str, hazard: str) -> None:
+    outdated = UnknownBrokers((1, 2), (1, 2, 3), facts=(-1, 1), broker=2)
+    history = History().started(1, 2, 3).elected()
+    history.tell(e.BrokerStarting, 2, version)
+    assert recognise(outdated, history.events) == ""
+    history.tell(e.BrokerHalted, 2, "orders-0: truncation to the leader's 0 is not allowed")
+    assert recognise(outdated, history.events) == hazard
+    history.tell(e.BrokerStarting, 2, version)
+    assert recognise(outdated, history.events) == ""
+
+
+def test_a_broker_that_ended_and_is_still_listed_is_our_fault() -> None:
+    history = History().started(1, 2, 3).elected().tell(e.BrokerStarting, 1, "1.0")
+    listed = UnknownBrokers((1, 2, 3), (1, 2), facts=(-1, 1), broker=1)
+    assert recognise(listed, history.events) == ""
+
+
 def test_batches_that_no_crash_explains_are_our_fault() -> None:
     history = leading_on("nothing").tell(e.PartitionMarkedFailed, 2, ORDERS, 1, UNEXPECTED)
     assert recognise(STAYS_OUT, history.events) == ""
     other = leading_on("disk").tell(e.PartitionMarkedFailed, 2, ORDERS, 1, "KAFKA_STORAGE_ERROR")
     assert recognise(STAYS_OUT, other.events) == ""
+
+
+# -- a reassignment that stays ---------------------------------------------------------------------
+
+TOPIC, COMMAND = "/brokers/topics/orders", "/admin/reassign_partitions"
+MOVE = '{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[2]}]}'
+COMMANDED = StillCommanded(COMMAND, facts=(-1, 1), partition=ORDERS)
+
+
+def test_a_topic_that_is_deleted_while_it_is_reassigned() -> None:
+    history = History().started(1, 2, 3).elected().created().logged(0, "create", COMMAND, MOVE)
+    assert recognise(COMMANDED, history.events) == "", "the topic exists"
+    history.logged(3, "delete", TOPIC)
+    assert recognise(COMMANDED, history.events) == "deleted while reassigned"
+    other = StillCommanded(COMMAND, facts=(-1, 1), partition=TopicPartition("other", 0))
+    assert recognise(other, history.events) == ""
+    assert recognise(StillReassigned(TOPIC, facts=(-1, 1), partition=ORDERS), history.events) == ""
+    assert recognise(COMMANDED, history.elected(2).events) == "", "a new controller removes it"
+
+
+def test_a_command_for_a_topic_that_was_deleted_before_is_our_fault() -> None:
+    history = History().started(1, 2, 3).elected().created().logged(3, "delete", TOPIC)
+    history.logged(0, "create", COMMAND, MOVE)
+    assert recognise(COMMANDED, history.events) == ""
+
+
+def test_a_reassignment_has_the_name_of_what_keeps_its_target_out_of_the_isr() -> None:
+    history = proposing("2.7").tell(e.BecomesLeader, 1, ORDERS, 1, 0, 0)
+    history.tell(e.AlterIsrProposed, 1, ORDERS, (1, 2, 3), 1, 1, "PendingExpandIsr")
+    history.tell(e.AlterIsrFailed, 1, ORDERS, "shrink", "FENCED_LEADER_EPOCH", "ignored", 1)
+    for cause, hazard in ((STAYS_OUT, "KAFKA-12686"), (None, "")):
+        facts = -1, 1
+        pending = StillReassigned(TOPIC, facts=facts, partition=ORDERS, follows_from=cause)
+        assert recognise(pending, history.events) == hazard
+
+
+def reassigned(*isr: int) -> History:
+    """Both znodes have a reassignment to 2 and 3; the ISR has these members."""
+    history = History().started(1, 2, 3).elected().created(*isr)
+    data = '{"version":2,"partitions":{"0":[2,3,1]},"removing_replicas":{"0":[1]}}'
+    history.logged(3, "setData", TOPIC, data)
+    return history.logged(0, "create", COMMAND, MOVE)
+
+
+def test_which_reassignments_wait_for_a_replica() -> None:
+    """The command's target is 2, the topic's is 2 and 3."""
+    for isr, waits in (((1, 3), [True, True]), ((1, 2), [False, True]), ((1, 2, 3), [False] * 2)):
+        pending = [one for one in violations(reassigned(*isr)) if isinstance(one, StillReassigned)]
+        assert [one.text for one in pending] == [
+            f"{COMMAND} is still there",
+            f"{TOPIC} is still being reassigned",
+        ]
+        assert [one.partition for one in pending] == [ORDERS, ORDERS]
+        assert [isinstance(one.follows_from, MissingReplicas) for one in pending] == waits
 
 
 # -- a write that throws ---------------------------------------------------------------------------

@@ -87,6 +87,15 @@ def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
         assert recognise(violation, history.events) == ""
 
 
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_it_completes_a_reassignment_that_the_next_one_has_not(version: str, name: str) -> None:
+    """The next one writes the old ISR once more; an assignment of its own does not explain that."""
+    history = running(version).elected(2, 2).assigned(2, 3).wrote(2, 2, 1, 1, 2, 3, by="controller")
+    assert named(history, "isr within assignment") == {name}
+    own = running(version).elected(2, 2).elected(3, 3).assigned(2, 3)
+    assert named(own.wrote(3, 2, 1, 1, 2, 3, by="controller"), "isr within assignment") == {""}
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082-epochs"), ("2.1", "")])
 def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name: str) -> None:
     history = running(version).elected(2, 2)
