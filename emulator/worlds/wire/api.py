@@ -38,7 +38,8 @@ class Api(Generic[Q, R]):
     """One API: our requests Q and responses R as Kafka's entities, and back.
 
     `newest`: which version is the newest, from which release on; `least` is the oldest supported
-    version, `cap` the newest. Inter-broker versions come from the profile. An entity ignores values
+    version, `cap` the newest; those above `most_sent` are not sent and not offered, but read.
+    Inter-broker versions come from the profile. An entity ignores values
     that its version does not have, so each `write` provides all values of the newest. `request` and
     `response` are the fields of both; an API whose requests or responses do not map field by field
     has methods instead. `most_entries`: the limit for all arrays of a request together. `padding`:
@@ -53,6 +54,7 @@ class Api(Generic[Q, R]):
     least: ClassVar[int] = 0
     newest: ClassVar[Mapping[str, int]]
     cap: ClassVar[int] = 99
+    most_sent: ClassVar[int] = 99
     most_entries: ClassVar[int] = ENTRIES
     padding: ClassVar[int] = 0
     alike_from: ClassVar[int | None] = None
@@ -105,7 +107,13 @@ def version_sent(profile: Profile, name: str, most: int) -> int:
     """The version that a broker sends: by its own version, or by the older one whose path of ISR
     changes it uses; there is no negotiation (spec §11.2)."""
     older = profile.sent_before_rpc if profile.propagation == "zk" else {}
+    most = min(most, _most_sent()[name])
     return min(most, {**profile.request_versions, **older}.get(name, most))
+
+
+@cache
+def _most_sent() -> dict[str, int]:
+    return {api.name: api.most_sent for api in apis().values()}
 
 
 SENT_BY_BROKERS = (

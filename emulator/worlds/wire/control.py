@@ -23,6 +23,7 @@ from emulator.worlds.wire.tables import (
     PartitionTable,
     Table,
 )
+from emulator.worlds.wire.topic_ids import learn
 
 PLAINTEXT = {"listener": "PLAINTEXT", "security_protocol": 0}
 
@@ -47,7 +48,8 @@ _SENDER = "controller_id controller_epoch broker_epoch"
 
 
 class StateTable:
-    """Partition states of a request: grouped by topic from 2.2 on, flat before."""
+    """Partition states of a request: grouped by topic from 2.2 on, flat before. From 2.8 on a topic
+    has its id beside it."""
 
     def __init__(self, further: str) -> None:
         fields = f"controller_epoch leader leader_epoch isr replicas {further}"
@@ -57,7 +59,10 @@ class StateTable:
 
     def read(self, entity: Entity) -> tuple[PartitionState, ...]:
         if hasattr(entity, "topic_states"):
-            return self._grouped.read(entity)
+            states = self._grouped.read(entity)
+            for topic in entity.topic_states:
+                learn(topic.topic_name, getattr(topic, "topic_id", None))
+            return states
         return tuple(map(self._single.read, entity.ungrouped_partition_states))
 
     def write(self, value: Sequence[PartitionState]) -> Values:
@@ -73,12 +78,35 @@ _ERRORS: dict[str, Table] = {
 }
 
 
-class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
-    """Topic ids (version 5, Kafka 2.8) are not known here."""
+class RoleErrors:
+    """Of LeaderAndIsr: flat up to version 4, then grouped by topic id."""
 
-    name, key, sends, cap = "LeaderAndIsr", 4, m.LeaderAndIsrRequest, 4
+    def __init__(self) -> None:
+        self._single = _ERRORS["partitions"]
+        self._grouped = PartitionTable(
+            PartitionResult,
+            "topics.topic_name",
+            "partition_errors.partition_index",
+            "error=error_code",
+        )
+
+    def read(self, entity: Entity) -> tuple[PartitionResult, ...]:
+        if hasattr(entity, "topics"):
+            return self._grouped.read(entity)
+        return tuple(map(self._single.read, entity.partition_errors))
+
+    def write(self, value: Sequence[PartitionResult]) -> Values:
+        single = [self._single.write(result) for result in value]
+        return {"partition_errors": single, **self._grouped.write(value)}
+
+
+class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
+    """Version 5 brought topic ids (2.8), version 6 the state of a leader's recovery (3.2), which is
+    not modelled. Ours sends version 4, as a controller does whose topics have no ids."""
+
+    name, key, sends, cap, most_sent = "LeaderAndIsr", 4, m.LeaderAndIsrRequest, 6, 4
     most_entries = ENTRIES_OF_CONTROL
-    newest = {"1.0": 1, "2.2": 2, "2.4": 4}
+    newest = {"1.0": 1, "2.2": 2, "2.4": 4, "2.8": 5, "3.2": 6}
     request = FieldTable(
         m.LeaderAndIsrRequest,
         f"{_SENDER} live_leaders",
@@ -88,9 +116,12 @@ class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
                 "zk_version=partition_epoch adding_replicas removing_replicas is_new"
             )
         },
+        also=lambda _: {
+            "type_": 0
+        },  # not all topics of the broker: it is not told to delete others
     )
     response = FieldTable(
-        m.LeaderAndIsrResponse, "error=error_code partitions=partition_errors", entries=_ERRORS
+        m.LeaderAndIsrResponse, "error=error_code", parts={"partitions": RoleErrors()}
     )
 
 
@@ -118,11 +149,12 @@ class LiveBrokers:
 
 
 class UpdateMetadata(Api[m.UpdateMetadataRequest, m.UpdateMetadataResponse]):
-    """Topic ids (version 7, Kafka 2.8) are not supported."""
+    """Version 7 brought topic ids (2.8); ours sends version 6."""
 
-    name, key, sends, least, cap = "UpdateMetadata", 6, m.UpdateMetadataRequest, 1, 6
+    name, key, sends, least, cap = "UpdateMetadata", 6, m.UpdateMetadataRequest, 1, 7
+    most_sent = 6
     most_entries = ENTRIES_OF_CONTROL
-    newest = {"1.0": 4, "2.2": 5, "2.4": 6}
+    newest = {"1.0": 4, "2.2": 5, "2.4": 6, "2.8": 7}
     alike_from = 5
     request = FieldTable(
         m.UpdateMetadataRequest,

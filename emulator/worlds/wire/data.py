@@ -28,6 +28,7 @@ from emulator.worlds.wire.tables import (
     by_topic,
     error_of,
 )
+from emulator.worlds.wire.topic_ids import UnknownTopicId
 
 LATEST, EARLIEST = -1, -2
 NO_REPLICA_ID = -2
@@ -148,12 +149,13 @@ _FETCHED = PartitionTable(
 
 
 class Fetch(Api[m.FetchRequest, m.FetchResponse]):
-    """From version 4 on (record format 2)."""
+    """From version 4 on (record format 2). A follower that is real Kafka 3.1 or later sends version
+    13, with topic ids, if the controller has given the topics ids."""
 
     name, key, sends, least = "Fetch", 1, m.FetchRequest, 4
     most_entries = MOST_ENTRIES
-    newest = {"1.0": 6, "1.1": 7, "2.0": 8, "2.1": 10, "2.3": 11, "2.7": 12}
-    cap = 12
+    newest = {"1.0": 6, "1.1": 7, "2.0": 8, "2.1": 10, "2.3": 11, "2.7": 12, "3.1": 13}
+    cap, most_sent = 13, 12
 
     request = FieldTable(
         m.FetchRequest,
@@ -172,6 +174,15 @@ class Fetch(Api[m.FetchRequest, m.FetchResponse]):
         parts={"partitions": _FETCHED},
         absent={"error": Errors.NONE, "session_id": 0},
     )
+
+    def read_request(self, entity: Entity) -> Sent:
+        try:
+            return super().read_request(entity)
+        except UnknownTopicId:
+            # The controller's request with the id is on its way: the follower backs off and begins
+            # a new session. Kafka answers UNKNOWN_TOPIC_ID for the partitions: the follower backs
+            # off as well.
+            return Sent((), (m.FetchResponse(Errors.FETCH_SESSION_TOPIC_ID_ERROR, 0, ()),))
 
 
 class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):

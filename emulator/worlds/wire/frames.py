@@ -216,8 +216,12 @@ def _written(entity: Entity) -> bytes:
 
 
 def _newest(knows: Knows) -> ApiVersionsResponse:
-    of_keys = {key: knows[api.name][1] for key, api in apis().items() if api.name in knows}
-    return ApiVersionsResponse(of_keys)
+    offered = {
+        key: min(knows[api.name][1], api.most_sent)
+        for key, api in apis().items()
+        if api.name in knows
+    }
+    return ApiVersionsResponse(offered)
 
 
 def request_frame(request: Request, version: int, correlation_id: int, client_id: str) -> bytes:

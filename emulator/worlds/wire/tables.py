@@ -19,6 +19,7 @@ from emulator.kafka.model.offset_log import Batch
 from emulator.trace.values import TopicPartition
 from emulator.worlds.wire.entities import Entity, Values, milliseconds
 from emulator.worlds.wire.records import read_batches, write_batches
+from emulator.worlds.wire.topic_ids import id_of, name_of
 
 ABSENT = -1
 """A number that an old version does not have: the default in Kafka's own schemas."""
@@ -78,6 +79,21 @@ def _plain(value: object) -> object:
     if isinstance(value, ErrorCode):
         return error_of(value)
     return milliseconds(value) if isinstance(value, dt.timedelta) else value
+
+
+class TopicField:
+    """The topic of an entity: its name, or in newer versions its id (KIP-516)."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def read(self, entity: Entity) -> str:
+        """Raises UnknownTopicId."""
+        name: str | None = getattr(entity, self._name, None)
+        return name_of(entity.topic_id) if name is None else name
+
+    def write(self, topic: str) -> Values:
+        return {self._name: topic, "topic_id": id_of(topic)}
 
 
 class FieldTable(Generic[S]):
@@ -167,7 +183,8 @@ class PartitionTable(Generic[P]):
         `partitions` likewise (`partitions.partition_index`). `fields`, `parts`, `also`: see
         `FieldTable`. `partition_of` may refuse with ValueError. `adjacent`: only neighbours share a
         topic's entry, so that the order is kept, as in FetchRequest.java@2.6.3 toMessage."""
-        self._topics, self._topic = topics.split(".")
+        self._topics, name = topics.split(".")
+        self._topic = TopicField(name)
         self._partitions, self._number = partitions.split(".")
         self._struct, self._entry = struct, FieldTable(struct, fields, parts=parts, also=also)
         self._partition_of, self._adjacent = partition_of, adjacent
@@ -176,9 +193,7 @@ class PartitionTable(Generic[P]):
         return tuple(
             self._entry.read(
                 entry,
-                partition=self._partition_of(
-                    getattr(topic, self._topic), getattr(entry, self._number)
-                ),
+                partition=self._partition_of(self._topic.read(topic), getattr(entry, self._number)),
             )
             for topic in getattr(entity, self._topics)
             for entry in getattr(topic, self._partitions)
@@ -192,7 +207,7 @@ class PartitionTable(Generic[P]):
         return {
             self._topics: [
                 {
-                    self._topic: topic,
+                    **self._topic.write(topic),
                     self._partitions: [
                         {self._number: item.partition.partition, **self._entry.write(item)}
                         for item in group
@@ -208,8 +223,8 @@ class PartitionNumbers:
 
     def __init__(self, topics: str, numbers: str) -> None:
         """`topics`: the field with the list, and the name of the topic's field in it."""
-        self._topics, self._topic = topics.split(".")
-        self._numbers = numbers
+        self._topics, name = topics.split(".")
+        self._topic, self._numbers = TopicField(name), numbers
 
     def read(self, entity: Entity) -> tuple[TopicPartition, ...] | None:
         """Returns nothing if the version has no such list."""
@@ -217,7 +232,7 @@ class PartitionNumbers:
         if topics is None:
             return None
         return tuple(
-            TopicPartition(getattr(topic, self._topic), number)
+            TopicPartition(self._topic.read(topic), number)
             for topic in topics
             for number in getattr(topic, self._numbers)
         )
@@ -227,7 +242,10 @@ class PartitionNumbers:
             return {self._topics: None}
         return {
             self._topics: [
-                {self._topic: topic, self._numbers: [partition.partition for partition in group]}
+                {
+                    **self._topic.write(topic),
+                    self._numbers: [partition.partition for partition in group],
+                }
                 for topic, group in by_topic(value, lambda partition: partition)
             ]
         }

@@ -4,6 +4,7 @@ we read back is what we meant, in every version that a profile speaks."""
 import io
 from collections.abc import Iterator
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -19,7 +20,8 @@ from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol import groups as g
 from emulator.kafka.protocol import messages as m
 from emulator.trace.values import PartitionState, TopicPartition
-from emulator.worlds.wire.api import supported_versions
+from emulator.worlds.wire import topic_ids as topic_ids_module
+from emulator.worlds.wire.api import supported_versions, version_sent
 from emulator.worlds.wire.errors import Malformed, Unsupported
 from emulator.worlds.wire.frames import (
     MAX_FRAME,
@@ -31,6 +33,7 @@ from emulator.worlds.wire.frames import (
     response_from,
 )
 from emulator.worlds.wire.records import filled, produced, read_batches, write_batches
+from emulator.worlds.wire.topic_ids import id_of, learn, name_of
 
 ORDERS = TopicPartition("orders", 0)
 PAYMENTS = TopicPartition("payments", 3)
@@ -224,6 +227,76 @@ def test_a_fetch_says_its_last_epoch_from_version_12_on_and_is_answered_where_lo
         back = response_from(answer[4:], request, version)[1]
         assert isinstance(back, m.FetchResponse)
         assert [one.diverging_epoch for one in back.partitions] == [parts, None]
+
+
+TOPIC_IDS = {"orders": UUID(int=0x1234), "payments": UUID(int=0x5678)}
+
+
+@pytest.fixture
+def topic_ids() -> Iterator[None]:
+    for topic, topic_id in TOPIC_IDS.items():
+        learn(topic, topic_id)
+    yield
+    topic_ids_module._names.clear()
+    topic_ids_module._ids.clear()
+
+
+@pytest.mark.usefixtures("topic_ids")
+@pytest.mark.parametrize(
+    ("profile", "version", "request_type"),
+    [
+        ("2.8", 5, m.LeaderAndIsrRequest),
+        ("3.3", 6, m.LeaderAndIsrRequest),
+        ("2.8", 7, m.UpdateMetadataRequest),
+        ("3.3", 13, m.FetchRequest),
+    ],
+)
+def test_what_real_kafka_sends_with_topic_ids_is_read_and_answered(
+    profile: str, version: int, request_type: type[m.Request]
+) -> None:
+    knows = supported_versions(profiles()[profile])
+    request, response = next(pair for pair in EXCHANGES if type(pair[0]) is request_type)
+    assert knows[api_of(request).name][1] == version
+    read = arrived(request_frame(request, version, 1, "c")[4:], knows)
+    assert _told(read.sent.requests) == _told((request,))
+    answer = read.answer([response])
+    assert answer is not None
+    assert response_from(answer[4:], request, version)[1] == response
+
+
+@pytest.mark.usefixtures("topic_ids")
+def test_topic_ids_are_those_of_the_last_controller_request() -> None:
+    knows = supported_versions(profiles()["2.8"])
+    frame = request_frame(m.UpdateMetadataRequest(1, 5, 99, (STATE,), LIVE), 7, 1, "c")[4:]
+    again = UUID(int=0x9ABC)
+    assert frame.count(TOPIC_IDS["orders"].bytes) == 1
+    arrived(frame.replace(TOPIC_IDS["orders"].bytes, again.bytes), knows)
+    assert (id_of("orders"), name_of(again)) == (again, "orders")
+
+
+@pytest.mark.usefixtures("topic_ids")
+def test_a_fetch_with_an_unknown_topic_id_begins_its_session_again() -> None:
+    knows = supported_versions(profiles()["3.3"])
+    fetch = m.FetchPartition(ORDERS, 7, 4, 0, 1 << 20, last_fetched_epoch=6)
+    request = m.FetchRequest(2, 500, 1, 100, 11, 3, (fetch,))
+    frame = request_frame(request, 13, 1, "c")[4:]
+    topic_ids_module._names.clear()
+    read = arrived(frame, knows)
+    assert read.sent.requests == ()
+    answer = read.answer([])
+    assert answer is not None
+    back = response_from(answer[4:], request, 13)[1]
+    assert back == m.FetchResponse(Errors.FETCH_SESSION_TOPIC_ID_ERROR, 0, ())
+
+
+def test_versions_with_topic_ids_are_neither_sent_nor_offered() -> None:
+    profile = profiles()["3.3"]
+    knows = supported_versions(profile)
+    for name, newest in {"Fetch": 12, "LeaderAndIsr": 4, "UpdateMetadata": 6}.items():
+        assert version_sent(profile, name, knows[name][1]) == newest
+    (offered,) = arrived(request_frame(m.ApiVersionsRequest(), 0, 1, "c")[4:], knows).sent.answered
+    assert isinstance(offered, m.ApiVersionsResponse)
+    assert [offered.newest[key] for key in (1, 4, 6)] == [12, 4, 6]
 
 
 def _told(requests: tuple[m.Request, ...]) -> list[object]:
