@@ -153,6 +153,8 @@ def _named(partition: TopicPartition) -> Fact:
 
 @_converts(events.ActionApplied)
 def _action(event: events.ActionApplied) -> Iterator[Fact]:
+    if event.parameters.if_down:
+        return  # whether this started a process, the process itself says
     broker = {"broker": event.broker} if event.broker else {}
     acks = {"acks": "1"} if event.do == "produce" else {}  # recordings always contain it
     parameters: Fact = msgspec.to_builtins(event.parameters)

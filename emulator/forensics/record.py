@@ -61,7 +61,8 @@ def record(request: Request, release: Release, on_progress: OnProgress) -> Playe
                 written.sink.append(event)
             if cluster.notes.up_us:
                 settings = settings_of(request.scenario, release)
-                write_recording(export(written.events, settings, str(folder)), folder)
+                exits = exits_of(cluster.notes)
+                write_recording(export(written.events, settings, str(folder), exits), folder)
             notes = cluster.notes
             outcome = Outcome(
                 virtual_us=notes.ended_us - notes.began_us,
@@ -91,6 +92,21 @@ def settings_of(scenario: Scenario, release: Release) -> Fact:
         "zookeeper.minSessionTimeout": zookeeper.min_session_timeout_ms,
         "zookeeper.maxSessionTimeout": zookeeper.max_session_timeout_ms,
     }
+
+
+def exits_of(notes: RunNotes) -> list[Fact]:
+    """When the recorder noticed that a process had ended by itself: after a SIGTERM, or because its
+    start failed."""
+    return [
+        {
+            "t": (process.at_us - notes.up_us) // 1000,
+            "kind": "stimulus",
+            "do": "exited",
+            "broker": process.broker,
+        }
+        for process in notes.processes
+        if process.noticed and process.at_us <= notes.ended_us
+    ]
 
 
 # -- the trace -------------------------------------------------------------------------------------

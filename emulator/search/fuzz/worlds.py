@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 import msgspec
 import yaml
 
+from emulator.conformance.actions import QUIET_AFTER_LAST_US
 from emulator.kernel.rng import Stream, mix
 from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.actions.clients import Produce
@@ -90,9 +91,10 @@ def draw_script(
     draw = Draw(stream, everyone, {}, settings)
     topics = {f"t{n}": _topic(draw, f"t{n}") for n in range(draw.between(2, 3))}
     run_ms = draw.between(60_000, 120_000)
-    healed_ms = run_ms - SETTLING_MS
+    healed_ms, produced_ms = run_ms - SETTLING_MS, run_ms - QUIET_AFTER_LAST_US // 1000
+    # Producers end last: a play of the recording ends a while after its last action.
     workload = [
-        {"produce": topic, "rate": 20, "acks": acks, "from": "2500ms", "until": _time(healed_ms)}
+        {"produce": topic, "rate": 20, "acks": acks, "from": "2500ms", "until": _time(produced_ms)}
         for topic in list(draw.topics)
         for acks in [draw.one_of(("all", "1"))]
         if is_possible(Produce(topic, (0,), 20, acks))

@@ -50,7 +50,7 @@ class RealHost:
         if self.real.runs:
             return
         if self._state != "dead":
-            self._report("dead", wall_us(), orderly=self._leaves)
+            self._report("dead", wall_us(), orderly=self._leaves, noticed=True)
             self._leaves = False
         then, self._successor = self._successor, None
         if then is not None:
@@ -62,9 +62,11 @@ class RealHost:
     def join(self) -> None:
         """Nothing to wait for: `end` kills."""
 
-    def _report(self, state: ProcessState, at_us: int, *, orderly: bool = False) -> None:
+    def _report(
+        self, state: ProcessState, at_us: int, *, orderly: bool = False, noticed: bool = False
+    ) -> None:
         self._state = state
-        self._notes.processes.append(ProcessEvent(at_us, self.broker, state, orderly))
+        self._notes.processes.append(ProcessEvent(at_us, self.broker, state, orderly, noticed))
 
     # -- actions -----------------------------------------------------------------------------------
 

@@ -31,12 +31,14 @@ class PassedRequest(msgspec.Struct, frozen=True):
 
 
 class ProcessEvent(msgspec.Struct, frozen=True):
-    """A broker's process changes its state; `orderly`: it ended after a SIGTERM."""
+    """A broker's process changes its state; `orderly`: it ended after a SIGTERM; `noticed`: it
+    ended by itself, and this is when that was seen."""
 
     at_us: int
     broker: int
     state: ProcessState
     orderly: bool = False
+    noticed: bool = False
 
 
 class RunNotes(msgspec.Struct):

@@ -89,3 +89,14 @@ def test_a_recording_has_only_what_its_version_logs(kafka: str, *, is_logged: bo
     exported = export(trace, {"kafka": kafka})
     assert any(exported.of("log_truncated")) is is_logged
     assert ("is_new" in exported.fields("leader_and_isr")) is is_logged
+
+
+def test_a_start_that_may_find_the_broker_running_is_a_stimulus_only_if_a_process_starts() -> None:
+    trace: list[AnyEvent] = [
+        events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
+        events.ActionApplied(1, UP_US, 1, "", -1, "start", Parameters(if_down=True)),
+        events.ActionApplied(2, UP_US + 1000, 2, "", -1, "start", Parameters(if_down=True)),
+        events.BrokerStarting(3, UP_US + 1000, 2, "", 2, "2.6"),
+    ]
+    starts = [fact for fact in export(trace, SETTINGS).events if fact["do"] == "start"]
+    assert starts == [{"t": 1, "kind": "stimulus", "do": "start", "broker": 2}]

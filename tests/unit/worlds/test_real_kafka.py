@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+from emulator.forensics.record import exits_of
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load, loads
+from emulator.trace.values import Parameters
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.clients import client_settings
+from emulator.worlds.real_kafka.host import RealHost
+from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
 from emulator.worlds.real_kafka.release import Release, check_version, find_release
 
 SCENARIO = """\
@@ -230,3 +234,36 @@ def test_no_question_of_a_client_creates_a_topic_unless_the_scenario_wants_it(
     wanted = properties("b", offsets_topic_replication_factor="3")
     assert "offsets.topic.replication.factor=3" in wanted
     assert not ours <= set(wanted)
+
+
+def test_a_process_that_ends_by_itself_is_recorded_as_exited_and_a_killed_one_is_not() -> None:
+    """A start fails while the registration of the killed process still exists: the play needs to
+    know that there was one."""
+
+    class Process:
+        """A JVM that ends when it is told to, or by itself."""
+
+        id, runs = 1, False
+
+        def start(self) -> None:
+            self.runs = True
+
+        def kill(self) -> None:
+            self.runs = False
+
+    process = Process()
+    notes = RunNotes(began_us=0, up_us=1)
+    host = RealHost(process, notes)  # type: ignore[arg-type]
+    host.boot()
+    notes.actions.append(ActionRecord(notes.processes[-1].at_us, "kill", 1, Parameters()))
+    host.kill()
+    host.look()
+    host.boot()
+    process.runs = False
+    host.look()
+    host.look()
+    exited = notes.processes[-1]
+    notes.ended_us = exited.at_us
+    assert [one.state for one in notes.processes] == ["starting", "dead"] * 2
+    at_ms = (exited.at_us - 1) // 1000
+    assert exits_of(notes) == [{"t": at_ms, "kind": "stimulus", "do": "exited", "broker": 1}]
