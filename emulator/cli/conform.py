@@ -31,6 +31,7 @@ from emulator.cli.parts.options import (
 from emulator.cli.parts.progress import ProgressLine
 from emulator.conformance import player
 from emulator.conformance.actions import CannotPlay
+from emulator.conformance.calibration import BadCalibration, read_calibration
 from emulator.conformance.compare import Examined, Reference, Verdict, conclude
 from emulator.conformance.recording import (
     BadRecording,
@@ -54,6 +55,8 @@ from emulator.search.guided.choices import (
 from emulator.search.guided.guided import GuidedMatch, guided, judge_choices, names_of
 from emulator.search.guided.preselection import AT_ONCE, PRESELECTED_MAX, are_enough, nearest_first
 from emulator.search.guided.restarts import Budget, Progress
+from emulator.worlds import latency
+from emulator.worlds.latency import Table
 
 MATCHED, NOT_MATCHED = 0, 1
 EMBEDDED = "embedded"
@@ -108,6 +111,15 @@ class Options:
     write: Path | None
     chosen: VersionOptions
     as_json: bool
+    calibration: Path | None = None
+    latencies: Table | None = None
+
+    @property
+    def calibrated(self) -> str:
+        """What the runs' latencies were drawn from."""
+        if self.calibration is None:
+            return f"the declared latencies, version {latency.VERSION}"
+        return str(self.calibration)
 
     def print_lines(self, lines: Iterator[str]) -> None:
         for line in lines:
@@ -153,6 +165,13 @@ def command(
         ),
     ] = False,
     write: Write = None,
+    calibration: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Play with ranges fitted by isr calibrate; default: the declared ranges.",
+        ),
+    ] = None,
     profile: ProfileOption = None,
     guard: GuardOption = None,
     propagation: PropagationOption = None,
@@ -188,6 +207,8 @@ def command(
         write,
         chosen_version(profile, guard, propagation),
         as_json,
+        calibration,
+        _latencies(calibration, has_choices=save is not None or replayed is not None),
     )
     folders = recordings or []
     # Reject contradictory options.
@@ -231,7 +252,7 @@ def _cases(folders: Sequence[str], options: Options) -> Iterator[Case]:
     for folder, name in zip(folders, names, strict=True):
         with _user_errors(folder):
             real = _read_recording(folder)
-            script = player.script_of(real, options.chosen)
+            script = player.script_of(real, options.chosen, options.latencies)
         if names.count(name) > 1:
             name = f"{Path(folder).resolve().parent.name}-{name}"
         yield Case(name, Reference(replace(real, name=folder)), script, options.write)
@@ -252,6 +273,17 @@ def _read_recording(folder: str) -> Recording:
     )
 
 
+def _latencies(calibration: Path | None, *, has_choices: bool) -> Table | None:
+    if calibration is None:
+        return None
+    if has_choices:
+        raise UserError("--calibration: choices (--save, --replay) are of the declared latencies")
+    try:
+        return read_calibration(calibration).table()
+    except BadCalibration as error:
+        raise UserError(f"--calibration {error}") from None
+
+
 @contextmanager
 def _user_errors(folder: str) -> Iterator[None]:
     try:
@@ -265,8 +297,9 @@ def _user_errors(folder: str) -> Iterator[None]:
 
 def _report(verdict: Verdict, options: Options) -> None:
     if options.as_json:
-        print_json(verdict.as_json())
+        print_json({**verdict.as_json(), "calibration": options.calibrated})
     options.print_lines(verdict_lines(verdict))
+    options.print_lines(iter([f"  calibration: {options.calibrated}"]))
 
 
 # -- progress --------------------------------------------------------------------------------------

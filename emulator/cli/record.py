@@ -12,25 +12,20 @@ from emulator.cli.parts.options import (
     AsJson,
     Sets,
     interrupt_on_signals,
-    play_or_explain,
     print_json,
     read_seed,
     report_console,
 )
-from emulator.cli.parts.progress import ProgressLine
+from emulator.cli.parts.recording_session import record_shown
 from emulator.cli.parts.run_report import EXIT_CODES, report
-from emulator.forensics.record import record
 from emulator.kafka.profiles.base import profile_of
-from emulator.runs.session import Request
 from emulator.scenario import shipped
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, load, loads
-from emulator.scenario.units import show_us
 from emulator.scenario.version import VersionOptions
 from emulator.search.fuzz.worlds import draw_script
 from emulator.worlds.real_kafka.capabilities import capabilities_of_kafka, check_supported
 from emulator.worlds.real_kafka.release import check_version, find_release, numbers_of
-from emulator.worlds.real_kafka.world import RealKafkaWorld
 from zk.real.server import find_java
 
 
@@ -94,15 +89,11 @@ def command(
 
     loaded = loaded_for(kafka or "2.6.3")
     find_java()
-    console = report_console(as_json=as_json)
     with interrupt_on_signals():
         release = find_release(kafka, kafka_home)
         if release.version != kafka:
             loaded = loaded_for(release.version)
         check_supported(loaded, release.numbers)
-        if not quiet:
-            took = show_us(loaded.duration_us)
-            console.print(f"{loaded.name}, {took}, on real Kafka {release.version}")
         words = ["isr", "record"]
         words += [scenario] if scenario else ["--random", f"{seed:#x}", "--brokers", str(brokers)]
         words += ["--kafka", kafka] if kafka else []
@@ -110,29 +101,16 @@ def command(
         words += [word for pair in sets or () for word in ("--set", pair)]
         words += ["--out", str(out)] if out != Path("runs") else []
         repeat = shlex.join(words)
-        request = Request(
-            scenario=loaded,
-            seed=0,
-            zookeeper=f"embedded, Kafka {release.version}",
-            sets=tuple(sets or ()),
+        performed = record_shown(
+            loaded,
+            release,
             repeat=repeat,
             base=out,
+            sets=tuple(sets or ()),
+            as_json=as_json,
+            quiet=quiet,
         )
-        whole_us = loaded.duration_us
-        with ProgressLine(total=whole_us, shown=not quiet) as line:
-
-            def on_progress(at_us: int, world: RealKafkaWorld) -> None:
-                hosts = sorted(world.cluster.hosts.items())
-                up = ", ".join(str(broker) for broker, host in hosts if host.real.runs)
-                notes = world.notes
-                line.update(
-                    f"{at_us / 1e6:7.1f} s of {show_us(whole_us)}  brokers {up or 'none'}"
-                    f"  {len(notes.requests)} ZooKeeper requests  {len(notes.produced)} records",
-                    at_us,
-                )
-
-            performed = play_or_explain(lambda: record(request, release, on_progress))
-    report(console, performed, repeat, quiet=quiet)
+    report(report_console(as_json=as_json), performed, repeat, quiet=quiet)
     if as_json:
         print_json(performed.summary)
     raise typer.Exit(EXIT_CODES[performed.summary.verdict])

@@ -22,6 +22,7 @@ from emulator.runs.play import SIMULATED, PlayOptions
 from emulator.runs.session import play_without_listeners
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import VersionOptions
+from emulator.worlds.latency import Table
 
 T = TypeVar("T")
 
@@ -29,25 +30,34 @@ Choices = Mapping[Choice, int]
 
 
 class Script(msgspec.Struct, frozen=True):
-    """The input of a play: the recorded settings, the actions as a scenario, and when the driver
-    noticed process exits."""
+    """The input of a play: the recorded settings, the actions as a scenario, when the driver
+    noticed process exits, and the ranges of latencies (None: the declared ones)."""
 
     settings: Fact
     scenario: Scenario
     exits: tuple[Fact, ...] = ()
+    latencies: Table | None = None
 
 
-def script_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> Script:
+def script_of(
+    recording: Recording, chosen: VersionOptions = AS_RECORDED, latencies: Table | None = None
+) -> Script:
     """Raises `CannotPlay`."""
     exits = tuple(fact for fact in recording.of("stimulus") if fact["do"] == "exited")
-    return Script(recording.settings, scenario_of(recording, chosen), exits)
+    return Script(recording.settings, scenario_of(recording, chosen), exits, latencies)
 
 
 def play_options(
-    seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
+    script: Script, seed: int, choices: Choices | None = None, zookeeper: str = SIMULATED
 ) -> PlayOptions:
     """A recording is played on a model of the machine that recorded it."""
-    return PlayOptions(seed=seed, choices=choices, zookeeper=zookeeper, calibration=RecorderLoad)
+    return PlayOptions(
+        seed=seed,
+        choices=choices,
+        zookeeper=zookeeper,
+        calibration=RecorderLoad,
+        latencies=script.latencies,
+    )
 
 
 def simulate(
@@ -55,7 +65,7 @@ def simulate(
 ) -> Recording:
     """One play in virtual time, or on a real ZooKeeper server and the wall clock. There are no
     listeners, because the judge of a recording reads only the export."""
-    events = play_without_listeners(script.scenario, play_options(seed, choices, zookeeper))
+    events = play_without_listeners(script.scenario, play_options(script, seed, choices, zookeeper))
     return export(events, script.settings, f"seed {seed}", script.exits)
 
 

@@ -29,7 +29,7 @@ from emulator.worlds.cluster import Cluster
 from emulator.worlds.errors import DidNotComeUp, TooFast
 from emulator.worlds.gc_tuning import rare_collections
 from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
-from emulator.worlds.latency import Latencies
+from emulator.worlds.latency import Latencies, Table
 from emulator.worlds.live import LiveWorld
 from emulator.worlds.simulated import SimulatedWorld
 from zk.wire import labelled
@@ -59,7 +59,8 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     one of OF_PROCESSES if each broker runs in its own process (otherwise `zookeeper` determines the
     world). `on_progress` is called about ten times per second of wall clock with the world's time.
     `choices` (chosen seeds) and `kernel` (the order of events) are for virtual time. `calibration`:
-    a model of another machine. `read_kafka` reads the logs of real Kafka hosts. `on_up` is called
+    a model of another machine, and `latencies` the ranges fitted to it (None: the declared ones).
+    `read_kafka` reads the logs of real Kafka hosts. `on_up` is called
     when the cluster is up, with the world and that moment in the world's time."""
 
     seed: int
@@ -71,6 +72,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     choices: Mapping[Choice, int] | None = None
     kernel: type[Kernel] = Kernel
     calibration: CalibrationOf | None = None
+    latencies: Table | None = None
     read_kafka: ReadKafkaLogs = no_logs
     on_up: OnUp | None = None
 
@@ -246,7 +248,13 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
     `data_dir`."""
     if options.zookeeper == SIMULATED:
         return SimulatedWorld(
-            scenario, options.seed, sink, options.choices, options.kernel, options.calibration
+            scenario,
+            options.seed,
+            sink,
+            options.choices,
+            options.kernel,
+            options.calibration,
+            options.latencies,
         )
     assert options.data_dir is not None
     if options.target in OF_PROCESSES:
@@ -263,6 +271,7 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
         data_dir=options.data_dir,
         time_scale=options.time_scale,
         calibration=options.calibration,
+        latencies=options.latencies,
     )
 
 

@@ -8,7 +8,7 @@ draw.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from math import isqrt
@@ -117,7 +117,10 @@ USUAL_BOOT_US = 1_500_000
 proportion (connected 0.36 to 0.69 of that time before the registration, ids listed 0.013 to 0.089
 before it, started 0.06 to 0.17 after it), and creating a topic as its square root: the two cores
 were busy with more than one JVM."""
-TABLE: dict[str, Purpose] = {
+Table = Mapping[str, Purpose]
+"""Rows by purpose."""
+
+TABLE: Table = {
     # The network between brokers, and from and to clients.
     "net_connect": Purpose(_quick(600)),
     # A follower far behind, one record per response: 1,640 rounds in 1.3 s.
@@ -431,7 +434,7 @@ class _Dial:
 class Latencies:
     """Draws from the table; counts uses, because a process runs cold code only at first."""
 
-    def __init__(self, chance: Chance, table: dict[str, Purpose] | None = None) -> None:
+    def __init__(self, chance: Chance, table: Table | None = None) -> None:
         self._chance = chance
         table = TABLE if table is None else table
         self._rows = {

@@ -21,7 +21,7 @@ from emulator.trace.sink import Sink
 from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.clients.producer import FIXED
 from emulator.worlds.emulated_host import emulated_cluster
-from emulator.worlds.latency import BROKERS, Latencies
+from emulator.worlds.latency import BROKERS, Latencies, Table
 from emulator.worlds.live_causality import CLOSE, CONNECT, LiveCauses
 from emulator.worlds.live_clock import LiveClock, LiveKernel
 from emulator.worlds.network.memory import MemoryNetwork
@@ -66,10 +66,11 @@ class LiveWorld:
         data_dir: Path,
         time_scale: int = 1,
         calibration: CalibrationOf | None = None,
+        latencies: Table | None = None,
     ) -> None:
         self.scenario, self._time_scale = scenario, time_scale
         self.chance = Chance(seed)
-        self.latencies = Latencies(self.chance)
+        self.latencies = Latencies(self.chance, latencies)
         self.clock = LiveClock(time_scale)
         self.kernel = LiveKernel(sink, self.clock)
         self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)

@@ -15,7 +15,7 @@ from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
 from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.emulated_host import emulated_cluster
-from emulator.worlds.latency import BROKERS, Latencies
+from emulator.worlds.latency import BROKERS, Latencies, Table
 from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zookeeper import ModelledServer, ModelledZooKeeper
@@ -37,10 +37,11 @@ class SimulatedWorld:
         choices: Mapping[Choice, int] | None = None,
         kernel: type[Kernel] = Kernel,
         calibration: CalibrationOf | None = None,
+        latencies: Table | None = None,
     ) -> None:
         self.scenario = scenario
         self.chance = Chance(seed, choices)
-        self.latencies = Latencies(self.chance)
+        self.latencies = Latencies(self.chance, latencies)
         self.kernel = kernel(sink, wake_up=self.latencies)
         self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)
         network_latency = self.latencies if calibration is None else self._network_latency_us

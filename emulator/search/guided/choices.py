@@ -144,7 +144,7 @@ def record_streams(world: World, choices: Mapping[Choice, int]) -> RecordingChoi
 
 def replay(script: Script, run: ChosenRun) -> tuple[Recording, list[Choice]]:
     """Play the chosen run. Return its recording and the streams that it drew from."""
-    options = play_options(run.seed, run.by_stream)
+    options = play_options(script, run.seed, run.by_stream)
     with Session(script.scenario, options, hearing="nothing") as session, rare_collections():
         recording = record_streams(session.world, run.by_stream)
         session.run.play()

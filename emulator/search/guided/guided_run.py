@@ -160,7 +160,7 @@ class GuidedRun:
 
     def _play(self, group: SegmentGroup) -> None:
         if not group.segments[0]:
-            options = play_options(self.seed, self.choices)
+            options = play_options(self.script, self.seed, self.choices)
             self._session = Session(self.script.scenario, options, hearing="nothing")
             self._session.listeners.sink.listen(self._on_event)
             self._recording = record_streams(self._session.world, self.choices)
