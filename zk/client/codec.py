@@ -119,11 +119,24 @@ class _Topic(msgspec.Struct):
     removing_replicas: dict[str, tuple[Int32, ...]] = {}
 
 
+class _TopicV3(msgspec.Struct):
+    partitions: dict[str, tuple[Int32, ...]]
+    topic_id: str
+    adding_replicas: dict[str, tuple[Int32, ...]]
+    removing_replicas: dict[str, tuple[Int32, ...]]
+    version: int = 3
+
+
+class _TopicId(msgspec.Struct):
+    topic_id: str = ""
+
+
 _encode = msgspec.json.Encoder().encode
 _state_decoder = msgspec.json.Decoder(_State)
 _controller_decoder = msgspec.json.Decoder(_Controller)
 _partitions_decoder = msgspec.json.Decoder(_Partitions)
 _topic_decoder = msgspec.json.Decoder(_Topic)
+_topic_id_decoder = msgspec.json.Decoder(_TopicId)
 
 
 def encode_state(state: LeaderIsrAndControllerEpoch) -> bytes:
@@ -213,14 +226,19 @@ def decode_preferred_election(
     return decode_isr_change(path, data)
 
 
-def encode_topic(assignment: Mapping[int, ReplicaAssignment], version: int = 2) -> bytes:
+def encode_topic(
+    assignment: Mapping[int, ReplicaAssignment], version: int = 2, topic_id: str = ""
+) -> bytes:
     """TopicZNode.encode: version 2, with partitions in the order of Scala's mutable HashMap.
-    Version 1, with partitions by number, if nothing is being reassigned."""
+    Version 1, with partitions by number, if nothing is being reassigned; version 3, if the topic
+    has an id."""
     keys = table_order([str(partition) for partition in assignment], java_hash)
     ordered = [(key, assignment[int(key)]) for key in keys]
     partitions = {key: it.replicas for key, it in ordered}
     adding = {key: it.adding_replicas for key, it in ordered if it.adding_replicas}
     removing = {key: it.removing_replicas for key, it in ordered if it.removing_replicas}
+    if topic_id:
+        return _encode(_TopicV3(partitions, topic_id, adding, removing))
     if version == 1 and not adding and not removing:
         return _encode(_TopicV1(1, {key: partitions[key] for key in sorted(partitions, key=int)}))
     return _encode(_Topic(2, partitions, adding, removing))
@@ -238,3 +256,10 @@ def decode_topic(path: str, data: bytes | None) -> dict[int, ReplicaAssignment]:
         removing = it.removing_replicas.get(key, ())
         assignment[int(key)] = ReplicaAssignment(replicas, adding, removing)
     return assignment
+
+
+def decode_topic_id(path: str, data: bytes | None) -> str:
+    """The id that real Kafka 2.8 or later gave the topic; empty: it has none."""
+    if not data or b'"topic_id"' not in data:
+        return ""
+    return decode_json(path, data, _topic_id_decoder).topic_id

@@ -77,6 +77,9 @@ class KafkaZkClient(ConfigRequests):
         super().__init__(client)
         self._wall_ms, self._client_version = wall_ms, client_version
         self._registered_session = 0
+        self._topic_ids: dict[str, str] = {}
+        """Of topics that it has read. Ours have none; those that real Kafka gave must stay: it
+        would give a topic without an id another one, which brokers with the old one refuse."""
 
     # -- start-up ----------------------------------------------------------------------------------
 
@@ -295,7 +298,9 @@ class KafkaZkClient(ConfigRequests):
         assignments: dict[TopicPartition, ReplicaAssignment] = {}
         for name, reply in zip(names, replies, strict=True):
             if reply is not None:
-                assignment = self._decoded(codec.decode_topic, paths.topic(name), reply.data)
+                path = paths.topic(name)
+                assignment = self._decoded(codec.decode_topic, path, reply.data)
+                self._topic_ids[name] = self._decoded(codec.decode_topic_id, path, reply.data) or ""
                 for partition, replicas in (assignment or {}).items():
                     assignments[TopicPartition(name, partition)] = replicas
         if not self._client_version.creates_leaf_first:
@@ -315,8 +320,10 @@ class KafkaZkClient(ConfigRequests):
             paths.topic(topic), self._encode_topic(assignment), fail_if_exists=True
         )
 
-    def _encode_topic(self, assignment: Mapping[int, ReplicaAssignment]) -> bytes:
-        return codec.encode_topic(assignment, self._client_version.topic_version)
+    def _encode_topic(
+        self, assignment: Mapping[int, ReplicaAssignment], topic_id: str = ""
+    ) -> bytes:
+        return codec.encode_topic(assignment, self._client_version.topic_version, topic_id)
 
     # -- partition states --------------------------------------------------------------------------
 
@@ -544,7 +551,8 @@ class KafkaZkClient(ConfigRequests):
         epoch_zk_version: int = NO_FENCING,
     ) -> None:
         """Overwrite the topic's znode in any version (the last writer wins)."""
-        path, data = paths.topic(topic), self._encode_topic(assignment)
+        topic_id = self._topic_ids.get(topic, "")
+        path, data = paths.topic(topic), self._encode_topic(assignment, topic_id)
         write = SetData(path, data, MATCH_ANY_VERSION)
         expect_ok((await self.fenced_batch([write], epoch_zk_version))[0], path)
 

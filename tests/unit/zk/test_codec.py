@@ -125,6 +125,15 @@ def test_topics_of_all_versions_are_read() -> None:
     assert codec.decode_topic("/t", b'{"version":2}') == {}
 
 
+def test_a_topic_id_is_read_and_written_back() -> None:
+    assert codec.decode_topic_id("/t", TOPIC_V3) == "McZM_uPoQZmvSqcFAbCdEQ"
+    assert codec.decode_topic_id("/t", TOPIC_V2) == ""
+    written = codec.encode_topic(
+        {0: ReplicaAssignment((1, 2, 3))}, topic_id="McZM_uPoQZmvSqcFAbCdEQ"
+    )
+    assert written == TOPIC_V3
+
+
 def test_topics_are_written_in_version_2_in_the_order_of_scala_s_table() -> None:
     moving = codec.decode_topic("/t", TOPIC_V2)
     assert codec.encode_topic(moving) == TOPIC_V2
