@@ -59,7 +59,7 @@ def command(
 ) -> None:
     """Fit the emulator's ranges of latencies to this machine, for isr conform --calibration.
 
-    The declared ranges were measured on one machine. This command records a script of 45 s on real
+    The declared ranges were measured on one machine. This command records a script of 46 s on real
     Kafka, or reads recordings, and compares their delays with those of emulated runs of the same
     scripts. It prints which ranges it fitted, from how many delays, and which stay as declared.
 
@@ -141,17 +141,16 @@ def _lines(calibration: Calibration, fitted: Sequence[Delays], out: Path) -> Ite
     yield f"{head:<38}{'seen':>5}{'recorded':>16}{'declared':>16}{'fitted':>16}"
     scaled = 0
     for fit in calibration.fits:
-        now = fitting.percentiles(sorted(after[fit.delay])) if fit.is_fitted else ()
+        now = fitting.percentiles(sorted(after[fit.delay])) if fit.factor is not None else ()
         columns = "".join(
             f"{', '.join(map(str, figures)) or '-':>16}"
             for figures in (fit.recorded_ms, fit.declared_ms, now)
         )
         yield f"{fit.delay:<38}{fit.observations:>5}{columns}"
-        if fit.is_fitted:
+        if fit.factor is not None:
             parts = fitting.PARTS[fit.delay]
             scaled += len(parts)
-            factors = ", ".join(f"{factor:g}" for factor in fit.factors)
-            yield f"  scaled by {factors}: {', '.join(parts)}"
+            yield f"  scaled by {fit.factor:g}: {', '.join(parts)}"
         else:
             yield f"  as declared: fewer than {fitting.ENOUGH} delays"
     yield f"{scaled} ranges fitted, {len(TABLE) - scaled} as declared; written to {out}"

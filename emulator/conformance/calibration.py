@@ -1,11 +1,12 @@
 """Ranges of latencies fitted to the machine that recorded a real cluster.
 
 The declared ranges (emulator.worlds.latency) come from one machine. A `Fit` compares delays of
-recordings with those of emulated runs of the same scripts: of each kind of delay, how much longer
-or shorter the recorded ones are at three percentiles. The ranges of the latencies that make up this
-kind are scaled accordingly. A kind with few observations, and every other latency, keeps the
-declared range; boots take the pace of each recording anyway. The fit uses only durations, so it
-cannot teach the emulator an order of events.
+recordings with those of emulated runs of the same scripts: of each kind of delay, how many times
+as long the recorded median is. The ranges of the latencies that make up this kind are multiplied
+by that. Tails are not fitted: one late step of a run shows in the delays of many partitions. A
+kind with few observations, and every other latency, keeps the declared range; boots take the pace
+of each recording anyway. The fit uses only durations, so it cannot teach the emulator an order of
+events.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ from emulator.worlds import latency
 from emulator.worlds.latency import TABLE, Purpose, Quantiles, Table
 
 PERCENTILES = (5, 50, 95)
+"""What is reported; the fit uses the median."""
 
 ENOUGH = 20
-"""With fewer recorded delays of a kind, one late one would decide its 95th percentile."""
+"""With fewer recorded delays of a kind, a few late ones would decide the median."""
 
 WAITS_FROM_MS = 1000
 """A longer delay includes the wait for a periodic task or a timeout, which is a rule and no
@@ -59,17 +61,13 @@ class BadCalibration(Exception):
 
 class Fit(msgspec.Struct, frozen=True):
     """One kind of delay: its percentiles in milliseconds, recorded and with the declared ranges,
-    and the factors between them (empty: too few observations, the ranges stay)."""
+    and the factor between the medians (None: too few observations, the ranges stay)."""
 
     delay: str
     observations: int
     recorded_ms: tuple[int, ...]
     declared_ms: tuple[int, ...]
-    factors: tuple[float, ...]
-
-    @property
-    def is_fitted(self) -> bool:
-        return bool(self.factors)
+    factor: float | None
 
 
 class Calibration(msgspec.Struct, frozen=True):
@@ -84,9 +82,9 @@ class Calibration(msgspec.Struct, frozen=True):
         """All ranges, with the fitted ones scaled."""
         table = dict(TABLE)
         for fit in self.fits:
-            if fit.is_fitted:
+            if fit.factor is not None:
                 for purpose in PARTS[fit.delay]:
-                    table[purpose] = scaled(TABLE[purpose], fit.factors)
+                    table[purpose] = scaled(TABLE[purpose], fit.factor)
         return table
 
 
@@ -105,7 +103,7 @@ def calibration_from(
                 len(theirs),
                 percentiles(theirs),
                 percentiles(declared),
-                factors_between(theirs, declared) if enough else (),
+                factor_between(theirs, declared) if enough else None,
             )
         )
     return Calibration(latency.VERSION, tuple(recordings), tuple(fits))
@@ -126,38 +124,18 @@ def percentiles(ordered: Sequence[int]) -> tuple[int, ...]:
     return tuple(nearest_rank(ordered, percent) for percent in PERCENTILES) if ordered else ()
 
 
-def factors_between(theirs: Sequence[int], declared: Sequence[int]) -> tuple[float, ...]:
-    """How many times as long theirs are, at each percentile."""
-    pairs = zip(percentiles(theirs), percentiles(declared), strict=True)
-    ratios = ((a + RESOLUTION_MS) / (b + RESOLUTION_MS) for a, b in pairs)
-    return tuple(round(min(max(ratio, 1 / MOST), MOST), 3) for ratio in ratios)
+def factor_between(theirs: Sequence[int], declared: Sequence[int]) -> float:
+    """How many times as long the median of theirs is."""
+    above, below = (nearest_rank(one, 50) + RESOLUTION_MS for one in (theirs, declared))
+    return round(min(max(above / below, 1 / MOST), MOST), 3)
 
 
-def scaled(purpose: Purpose, factors: Sequence[float]) -> Purpose:
-    cold = ((uses, _scaled(quantiles, factors)) for uses, quantiles in purpose.cold)
-    return Purpose(_scaled(purpose.warm, factors), *cold, paced=purpose.paced)
+def scaled(purpose: Purpose, factor: float) -> Purpose:
+    def of(quantiles: Quantiles) -> Quantiles:
+        return tuple((share, round(us * factor)) for share, us in quantiles)
 
-
-def _scaled(quantiles: Quantiles, factors: Sequence[float]) -> Quantiles:
-    """Each quantile times the factor of its share. They stay in order where the factors fall."""
-    out: list[tuple[float, int]] = []
-    for share, us in quantiles:
-        least = out[-1][1] if out else 0
-        out.append((share, max(least, round(us * _factor_at(share * 100, factors)))))
-    return tuple(out)
-
-
-def _factor_at(percent: float, factors: Sequence[float]) -> float:
-    """Between the fitted percentiles in proportion; outside them as at the nearest."""
-    low, middle, high = PERCENTILES
-    at_low, at_middle, at_high = factors
-    if percent <= low:
-        return at_low
-    if percent <= middle:
-        return at_low + (at_middle - at_low) * (percent - low) / (middle - low)
-    if percent <= high:
-        return at_middle + (at_high - at_middle) * (percent - middle) / (high - middle)
-    return at_high
+    cold = ((uses, of(quantiles)) for uses, quantiles in purpose.cold)
+    return Purpose(of(purpose.warm), *cold, paced=purpose.paced)
 
 
 # -- the file --------------------------------------------------------------------------------------
@@ -182,10 +160,8 @@ def read_calibration(file: Path) -> Calibration:
     for fit in calibration.fits:
         if fit.delay not in PARTS:
             raise BadCalibration(f"{file}: no such delay: {fit.delay} (there are {_known()})")
-        if fit.factors and len(fit.factors) != len(PERCENTILES):
-            raise BadCalibration(f"{file}: {fit.delay}: expected {len(PERCENTILES)} factors")
-        if any(not 1 / MOST <= factor <= MOST for factor in fit.factors):
-            raise BadCalibration(f"{file}: {fit.delay}: a factor is not between 1/50 and 50")
+        if fit.factor is not None and not 1 / MOST <= fit.factor <= MOST:
+            raise BadCalibration(f"{file}: {fit.delay}: the factor is not between 1/50 and 50")
     return calibration
 
 

@@ -112,7 +112,8 @@ def export(
     if profile.request_versions.get("LeaderAndIsr", 0) == 0:
         for fact in facts:
             fact.pop("is_new", None)  # its version 0 does not say it
-    facts = sorted([*facts, *exits], key=lambda fact: fact["t"])
+    # A process that ended made way for the next one, which may start in the same millisecond.
+    facts = sorted([*exits, *facts], key=lambda fact: fact["t"])
     return Recording(settings, facts, sorted(results, key=lambda result: result.t), name)
 
 

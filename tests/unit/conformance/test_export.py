@@ -100,3 +100,16 @@ def test_a_start_that_may_find_the_broker_running_is_a_stimulus_only_if_a_proces
     ]
     starts = [fact for fact in export(trace, SETTINGS).events if fact["do"] == "start"]
     assert starts == [{"t": 1, "kind": "stimulus", "do": "start", "broker": 2}]
+
+
+def test_a_process_ends_before_the_next_one_starts_in_the_same_millisecond() -> None:
+    exited = {"t": 9, "kind": "stimulus", "do": "exited", "broker": 1}
+    trace: list[AnyEvent] = [
+        events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
+        events.BrokerStarting(1, UP_US + 9_000, 1, "", -1, "2.6"),
+    ]
+    assert [fact["do"] for fact in export(trace, SETTINGS, exits=[exited]).events] == [
+        "up",
+        "exited",
+        "start",
+    ]
