@@ -1,16 +1,18 @@
 """Fits the phases of a broker's periodic tasks to a recording.
 
-From a moment of the boot on, `isr-expiration` runs every half lag time and `isr-change-propagation`
-every 2.5 s, so an isolated shrink or notification reveals that moment, modulo the period. In the
-same way the expiry of a session reveals the phase of ZooKeeper's ticks. Owns the fit, and the
-choice of seeds whose draws from the declared ranges are close to it. A plain search would guess
-them very often, because their effects show only many segments later. A choice is always a seed, so
-values outside the declared range are impossible.
+From a moment of each boot on, `isr-expiration` runs every half lag time and
+`isr-change-propagation` every 2.5 s, so an isolated shrink or notification reveals that moment,
+modulo the period. In the same way the expiry of a session reveals the phase of ZooKeeper's ticks.
+Owns the fit, and the choice of seeds whose draws from the declared ranges are close to it. A plain
+search would guess them very often, because their effects show only many segments later. A choice
+is always a seed, so values outside the declared range are impossible.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from emulator.conformance.recording import Recording
@@ -26,10 +28,14 @@ _TOGETHER_MS = 400
 """Shrinks within this time may belong to one run of the task: only the first is on time."""
 _LATE_MS = 25
 """An effect may be seen this much later than its run began (because of the run's own writes)."""
+_EARLY_MS, _APART_MS = 5, 25
+"""How much earlier and later than `isr-expiration` a boot's first propagation can be seen."""
 _NEAR_US = 400
 _TRIES = 20_000
 
 _STOPS_WITHIN_MS = 6000
+
+_ENDS = ("kill", "terminate", "crash", "exited")
 
 _TICK: Choice = (0, "zookeeper", "zk_tick")
 _TO_REGISTRATION = "boot.replica_manager_to_registration"
@@ -39,41 +45,67 @@ _PROPAGATION = "boot.propagation"
 
 @dataclass(frozen=True)
 class Phase:
-    """Milliseconds from a broker's registration (so usually negative) to the latest possible start
-    of each task; None if unknown from the recording."""
+    """Of one process: milliseconds from its registration (so usually negative) to the latest
+    possible start of each task; None if unknown from the recording."""
 
     broker: int
     expiration_ms: int | None
     propagation_ms: int | None
     boot_us: int = USUAL_BOOT_US
     """From launch to registration, which shows the machine's speed."""
+    launched_ms: int | None = None
+    registered_ms: int = 0
+    is_first: bool = True
+    """Whether it is the broker's first process, which starts before the cluster is up."""
 
 
 def boots_of(real: Recording) -> list[Phase]:
-    registered, launched = _first(real, "registered"), _first(real, "start")
+    """The processes of each broker, in order. Each is seen from its registration to its end."""
     period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
-    phases = []
-    for broker, at in sorted(registered.items()):
-        boot_us = (at - launched[broker]) * 1000 if broker in launched else USUAL_BOOT_US
-        shrunk = [fact["t"] for fact in real.of("shrink") if fact["broker"] == broker]
+    phases: list[Phase] = []
+    for broker, (launched, at, end) in _processes(real):
+        boot_us = USUAL_BOOT_US if launched is None else (at - launched) * 1000
+        shrunk = [
+            fact["t"]
+            for fact in real.of("shrink")
+            if fact["broker"] == broker and at <= fact["t"] < end
+        ]
         # Only the first of several close shrinks is on time.
-        before = [-_TOGETHER_MS, *shrunk]
+        before = [at - _TOGETHER_MS, *shrunk]
         shrunk = [t for t, last in zip(shrunk, before, strict=False) if t - last >= _TOGETHER_MS]
         notified = [
             op.t
             for op in real.transactions
-            if op.broker == broker and op.op == "create" and op.path.startswith(NOTIFICATIONS)
+            if op.broker == broker
+            and op.op == "create"
+            and op.path.startswith(NOTIFICATIONS)
+            and at <= op.t < end
         ]
-        expiration_ms = _begin(at, boot_us, period_ms, _alone(real, broker, shrunk))
-        propagation_ms = _begin(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified))
-        phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us))
+        expiration_ms, propagation_ms = _begin_together(
+            _begins(at, boot_us, period_ms, _alone(real, broker, shrunk)),
+            _begins(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified)),
+        )
+        is_first = all(phase.broker != broker for phase in phases)
+        phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us, launched, at, is_first))
     return phases
 
 
-def _first(real: Recording, do: str) -> dict[int, int]:
-    """When each broker's first process reached this step."""
-    actions = reversed(list(real.of("stimulus")))
-    return {fact["broker"]: fact["t"] for fact in actions if fact["do"] == do}
+def _processes(real: Recording) -> list[tuple[int, tuple[int | None, int, float]]]:
+    """By broker: when each process was launched (None: unknown), registered, and ended."""
+    launched: dict[int, int] = {}
+    out: list[tuple[int, tuple[int | None, int, float]]] = []
+    for fact in real.of("stimulus"):
+        do, broker, t = fact["do"], fact.get("broker", 0), fact["t"]
+        if do == "start":
+            launched[broker] = t
+        elif do == "registered":
+            out.append((broker, (launched.pop(broker, None), t, math.inf)))
+        elif do in _ENDS:
+            out = [
+                (one, (start, at, min(end, t) if one == broker else end))
+                for one, (start, at, end) in out
+            ]
+    return sorted(out)
 
 
 def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
@@ -85,14 +117,38 @@ def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
     return [t for t in times if not any(at <= t < at + _ALONE_MS for at in resumed)]
 
 
-def _begin(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> int | None:
-    """The latest start that agrees with most observations: runs may be late, but never early."""
+def _begins(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> dict[int, int]:
+    """The possible starts of a task, each with the number of observations that agree with it: runs
+    may be late, but never early."""
     high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
-    candidates = [ms for ms in since if ms <= high + 2 * _LATE_MS]
-    if not candidates:
-        return None
-    return max(candidates, key=lambda ms: (sum(ms <= o <= ms + _LATE_MS for o in candidates), -ms))
+    starts = [ms for ms in since if ms <= high + 2 * _LATE_MS]
+    return {ms: sum(ms <= other <= ms + _LATE_MS for other in starts) for ms in starts}
+
+
+def _begin_together(
+    expiration: dict[int, int], propagation: dict[int, int]
+) -> tuple[int | None, int | None]:
+    """The starts that most observations agree with. The second task is scheduled soon after the
+    first. Where the two contradict each other one of them was late: the earlier one counts."""
+
+    def best(starts: dict[int, int]) -> int | None:
+        return max(starts, key=lambda ms: (starts[ms], -ms), default=None)
+
+    if not expiration or not propagation:
+        return best(expiration), best(propagation)
+    pairs = [
+        (expiration[e] + propagation[p], -e, -p)
+        for e in expiration
+        for p in propagation
+        if -_EARLY_MS <= p - e <= _APART_MS
+    ]
+    if pairs:
+        _, e, p = max(pairs)
+        return -e, -p
+    if min(expiration) < min(propagation):
+        return min(expiration), None
+    return None, min(propagation)
 
 
 @dataclass(frozen=True)
@@ -104,11 +160,17 @@ class Phases:
     """The period of ZooKeeper's ticks."""
     ticked_ms: int | None
     """The time of a tick, in milliseconds of the emulated world; None: no session expired."""
+    starts_ms: tuple[int, ...] = ()
+    """When each segment after the first begins."""
+
+    def segment_at(self, ms: float) -> int:
+        return bisect_right(self.starts_ms, ms)
 
 
-def phases_of(real: Recording) -> Phases:
+def phases_of(real: Recording, starts_ms: Sequence[int] = ()) -> Phases:
+    """`starts_ms`: when each segment after the first begins."""
     tick_ms = int(real.settings.get("zookeeper.tickTime", 2000))
-    return Phases(tuple(boots_of(real)), tick_ms, _ticked(real, tick_ms))
+    return Phases(tuple(boots_of(real)), tick_ms, _ticked(real, tick_ms), tuple(starts_ms))
 
 
 def _ticked(real: Recording, tick_ms: int) -> int | None:
@@ -132,12 +194,16 @@ def _ticked(real: Recording, tick_ms: int) -> int | None:
     return ticked
 
 
-def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
-    """Choices for the boots, one of many: `seed` draws how late each run was."""
+def fitted(phases: Phases, seed: int, segments: range = range(1)) -> dict[Choice, int]:
+    """Choices for the processes that start in these segments, one of many: `seed` draws how late
+    each run was."""
     choices: dict[Choice, int] = {}
     for phase in phases.boots:
-        choices |= _fitted_boot(phase, Stream(mix(seed ^ phase.broker)))
-    if phases.ticked_ms is not None:
+        start = _start_segment(phase, phases)
+        if start in segments:
+            late = Stream(mix(seed ^ phase.broker ^ (start << 32)))
+            choices |= _fitted_boot(phase, phases, start, late)
+    if 0 in segments and phases.ticked_ms is not None:
         late = Stream(mix(seed))
         tick_ms = phases.tick_ms
         phase_ms = (late.between(0, 4) - phases.ticked_ms) % tick_ms
@@ -147,7 +213,14 @@ def fitted(phases: Phases, seed: int) -> dict[Choice, int]:
     return choices
 
 
-def _fitted_boot(phase: Phase, late: Stream) -> dict[Choice, int]:
+def _start_segment(phase: Phase, phases: Phases) -> int:
+    """The segment that a process's start begins, in which its boot is planned."""
+    if phase.is_first or phase.launched_ms is None:
+        return 0
+    return phases.segment_at(phase.launched_ms)
+
+
+def _fitted_boot(phase: Phase, phases: Phases, start: int, late: Stream) -> dict[Choice, int]:
     begins = [ms for ms in (phase.expiration_ms, phase.propagation_ms) if ms is not None]
     if not begins:
         return {}
@@ -155,14 +228,16 @@ def _fitted_boot(phase: Phase, late: Stream) -> dict[Choice, int]:
     apart_us = TABLE[_PROPAGATION].warm[-1][1] if phase.expiration_ms is None else 4000
     begin_us = min(begins) * 1000 - late.between(0, apart_us)
     actor = f"broker-{phase.broker}"
+    # The tasks are scheduled later than the boot is planned, perhaps after another action.
+    runs = start if phase.is_first else phases.segment_at(phase.registered_ms + begin_us / 1000)
     startup, startup_us = _near(_STARTUP, phase, 1500, late)
-    chosen = {(0, actor, _STARTUP): startup}
-    chosen[0, actor, _TO_REGISTRATION], took_us = _near(
+    chosen = {(runs, actor, _STARTUP): startup}
+    chosen[start, actor, _TO_REGISTRATION], took_us = _near(
         _TO_REGISTRATION, phase, startup_us - begin_us, late
     )
     if phase.propagation_ms is not None:
         apart_us = phase.propagation_ms * 1000 - late.between(0, 4000) + took_us - startup_us
-        chosen[0, actor, _PROPAGATION], _ = _near(_PROPAGATION, phase, apart_us, late)
+        chosen[runs, actor, _PROPAGATION], _ = _near(_PROPAGATION, phase, apart_us, late)
     return chosen
 
 

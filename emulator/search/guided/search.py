@@ -59,7 +59,9 @@ class Goal:
 
 def goal_of(script: Script, reference: Reference) -> Goal:
     real = RealSide(reference.real)
-    return Goal(script, reference, real, groups_of(script, real), phases_of(reference.real))
+    starts_ms = [step.at_us // 1000 for step in script.scenario.steps]
+    phases = phases_of(reference.real, starts_ms)
+    return Goal(script, reference, real, groups_of(script, real), phases)
 
 
 @dataclass(frozen=True)
@@ -157,10 +159,10 @@ class Search:
         if guided_run.over:
             return self._judge_whole(guided_run)
         memory, group, number, party = self.memory, guided_run.group, guided_run.played, ""
-        is_fitted = not number and self.seed % FREE_EVERY
+        is_fitted = self.seed % FREE_EVERY
         tried = GroupHistory(
             group.segments,
-            fitted(self.goal.phases, self.seed) if is_fitted else {},
+            fitted(self.goal.phases, self.seed, group.segments) if is_fitted else {},
             memory.best.get(number),
             memory.records.get(number, NOWHERE),
             group.parties,

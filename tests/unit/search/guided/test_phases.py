@@ -80,3 +80,46 @@ def test_the_ticks_on_which_sessions_expired_are_chosen() -> None:
         chosen = fitted(phases, seed)[0, "zookeeper", "zk_tick"]
         late_ms = (phases.ticked_ms + Stream(chosen).below(500)) % 500
         assert late_ms <= 6 or late_ms >= 498
+
+
+def notification(t: int, number: int) -> Fact:
+    path = f"/isr_change_notification/isr_change_{number:010}"
+    data = '{"version":1,"partitions":[]}'
+    return fact(t, "zookeeper", broker=1, op="create", path=path, data=data)
+
+
+def recording(*events: Fact) -> Recording:
+    settings = {"kafka": "2.6.3", "replica.lag.time.max.ms": 2000}
+    return Recording(settings, sorted(events, key=lambda one: one["t"]))
+
+
+def test_where_both_tasks_contradict_each_other_the_later_one_was_late() -> None:
+    registered = fact(-2000, "stimulus", do="registered", broker=1)
+    (phase,) = boots_of(recording(registered, shrink(5900), notification(10_440, 0)))
+    assert (phase.expiration_ms, phase.propagation_ms) == (-100, None)
+    (phase,) = boots_of(recording(registered, shrink(5950), notification(10_400, 0)))
+    assert (phase.expiration_ms, phase.propagation_ms) == (None, -100)
+
+
+def test_each_process_of_a_broker_has_its_own_phases_and_its_own_segment() -> None:
+    events = [
+        fact(-3500, "stimulus", do="start", broker=1),
+        fact(-2000, "stimulus", do="registered", broker=1),
+        shrink(5900),
+        fact(20_000, "stimulus", do="kill", broker=1),
+        fact(30_000, "stimulus", do="start", broker=1),
+        fact(31_500, "stimulus", do="registered", broker=1),
+        shrink(36_440),
+    ]
+    first, second = boots_of(recording(*events))
+    assert (first.expiration_ms, second.expiration_ms) == (-100, -60)
+    phases = phases_of(recording(*events), [20_000, 30_000, 31_470])
+    assert {segment for segment, _, _ in fitted(phases, 1)} == {0}
+    assert fitted(phases, 1, range(1, 2)) == {}
+    in_restart = fitted(phases, 1, range(2, 3))
+    # The boot is planned at the start; its tasks are scheduled 60 ms before the registration.
+    assert {segment for segment, _, purpose in in_restart if "to_reg" in purpose} == {2}
+    assert {segment for segment, _, purpose in in_restart if "startup" in purpose} == {2}
+    later = phases_of(recording(*events), [20_000, 30_000, 31_430])
+    late = fitted(later, 1, range(2, 3))
+    assert {segment for segment, _, purpose in late if "startup" in purpose} == {3}
