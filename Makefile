@@ -127,8 +127,10 @@ format: setup ## Format, and repair what the linter can
 docs: setup ## Build the site into .venv/site, strictly: no broken link, no page left out
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict -f tools/pages/mkdocs.yml
 
-fidelity: setup ## Play all recordings, and write docs/fidelity.md
-	$(PYTHON_BIN) -m tools.fidelity $(RECORDINGS) $(ARGS)
+# Half an hour on two cores: what is given and random scripts, then the stories of every version.
+fidelity: setup ## Play all recordings, and write docs/fidelity.md: 30 minutes
+	$(PYTHON_BIN) -m tools.fidelity $(RECORDINGS) --jobs $(JOBS) $(ARGS)
+	$(PYTHON_BIN) -m tools.fidelity.versions --jobs $(JOBS)
 
 fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real time; its section of that page
 	$(PYTHON_BIN) -m tools.fidelity.shipped $(ARGS)

@@ -27,7 +27,9 @@ from tools.fidelity.results import (
     RecordingResult,
     ShippedResult,
     VersionResult,
+    is_kept_apart,
     read_rows,
+    seed_of,
 )
 from tools.pages.pictures import INK, axes
 
@@ -52,6 +54,7 @@ def markdown(folder: Path = FOLDER) -> str:
     delays = read_rows("delays", DelayRow, folder)
     shipped = read_rows("shipped", ShippedResult, folder)
     measured = read_rows("measured", Measured, folder)
+    random = read_rows("random", RecordingResult, folder)
     versions = read_rows("versions", VersionResult, folder)
     mixed = read_rows("mixed", MixedResult, folder)
     return environment.get_template("fidelity.md.j2").render(
@@ -63,6 +66,8 @@ def markdown(folder: Path = FOLDER) -> str:
         near_enough=NEAR_ENOUGH,
         delays=len(delays),
         outside=sum(not row.inside for row in delays),
+        random_sets=random_sets(random, folder),
+        random_distances=read_rows("random-distances", DistanceRow, folder),
         mixed=mixed,
         mixes=[str(mix) for mix in MIXES],
         mixed_table=mixed_table(mixed),
@@ -73,6 +78,22 @@ def markdown(folder: Path = FOLDER) -> str:
         versions_lines=version_lines(versions),
         versions_missed=[row for row in versions if not row.is_matched],
     )
+
+
+def random_sets(
+    rows: list[RecordingResult], folder: Path = FOLDER
+) -> list[tuple[str, Measured | None, list[RecordingResult]]]:
+    """The random scripts that are looked at, and those that are kept apart; with how each set was
+    measured."""
+    sets: dict[str, list[RecordingResult]] = {"random": [], "kept-apart": []}
+    for row in rows:
+        sets["kept-apart" if is_kept_apart(seed_of(row.recording)) else "random"].append(row)
+    titles = {"random": "Looked at", "kept-apart": "Kept apart"}
+    out = []
+    for name, of_set in sets.items():
+        measured = read_rows(f"{name}-measured", Measured, folder)
+        out.append((titles[name], measured[0] if measured else None, of_set))
+    return [one for one in out if one[2]]
 
 
 def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, str, list[str]]]:

@@ -168,6 +168,20 @@ class DelayRow(msgspec.Struct, frozen=True, kw_only=True):
     inside: bool
 
 
+def random_name(seed: int) -> str:
+    """The name of the script that `isr record --random` drew from this seed."""
+    return f"random-{seed}"
+
+
+def seed_of(random_name: str) -> int:
+    return int(random_name.rpartition("-")[2])
+
+
+def is_kept_apart(seed: int) -> bool:
+    """Random scripts with odd seeds are not looked at while rules change."""
+    return seed % 2 == 1
+
+
 R = TypeVar("R", bound=msgspec.Struct)
 
 

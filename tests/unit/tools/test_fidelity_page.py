@@ -150,3 +150,14 @@ def test_stories_are_shown_beside_version_lines_oldest_first(tmp_path: Path) -> 
     assert "| bounce | no, 0 of 20 | **yes**, 7 of 20 |" in shown
     assert "| crash | – | **yes**, 20 of 20 |" in shown
     assert "- `0.10.2.2 bounce`: no run equal in control requests." in shown
+
+
+def test_random_scripts_with_odd_seeds_are_shown_as_kept_apart(tmp_path: Path) -> None:
+    matched = recording_result("2.6.3", "random-4", "", verdict(58, INSIDE), None)
+    missed = recording_result("2.6.3", "random-7", "", verdict(58, INSIDE, missed=4), None)
+    write_rows("random", [matched, missed], tmp_path)
+    looked_at, apart = markdown(tmp_path).split("**Looked at**: ")[1].split("**Kept apart**: ")
+    assert looked_at.startswith("1 of 1 matched")
+    assert "| 2.6.3 random-4 | 58 of 60 | random seeds |" in looked_at
+    assert apart.startswith("0 of 1 matched")
+    assert "- `2.6.3 random-7`: no run equal in control requests" in apart
