@@ -113,3 +113,23 @@ def test_a_process_ends_before_the_next_one_starts_in_the_same_millisecond() -> 
         "exited",
         "start",
     ]
+
+
+@pytest.mark.parametrize(
+    ("cause", "proposed_us", "is_exported"), [(1, 30, False), (-1, 0, False), (-1, 30, True)]
+)
+def test_an_expansion_that_is_proposed_is_recorded_as_the_proposal(
+    cause: int, proposed_us: int, *, is_exported: bool
+) -> None:
+    """Of ours the cause tells; of a real broker among ours, that its log has one line for both."""
+    orders = TopicPartition("orders", 0)
+    expansion = events.IsrUpdateStarted(
+        1, UP_US, 2, "", -1, orders, "expand", (2,), (2, 1), -1, -1, 0, 1
+    )
+    proposal = events.AlterIsrProposed(
+        2, UP_US + proposed_us, 2, "", cause, orders, (2, 1), 0, 1, "PendingExpandIsr"
+    )
+    up = events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters())
+    exported = export([up, expansion, proposal], {"kafka": "2.7.2"})
+    assert any(exported.of("expand")) is is_exported
+    assert any(exported.of("alter_isr_proposed"))
