@@ -19,7 +19,17 @@ from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.registry import classes_of
-from emulator.trace.events import AnyEvent, BrokerStarting, IsrUpdateStarted
+from emulator.trace.events import (
+    AnyEvent,
+    BecomesFollower,
+    BecomesLeader,
+    BrokerStarting,
+    IsrUpdateStarted,
+    LeaderAndIsr,
+    LeaderAndIsrIgnored,
+    MetadataCacheUpdated,
+)
+from emulator.trace.values import TopicPartition
 
 
 class Hazard:
@@ -76,3 +86,30 @@ def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:
         if isinstance(event, BrokerStarting) and event.broker == at.broker:
             return guard not in profiles()[event.profile].guards
     return False
+
+
+def unknown_leaders(
+    partition: TopicPartition | None, events: Sequence[AnyEvent]
+) -> dict[int, tuple[LeaderAndIsr, MetadataCacheUpdated | None]]:
+    """The brokers that could not follow a leader because their metadata did not list it, and have
+    had no role since: what they received, and where their metadata came from. Such a broker only
+    logs an error (ReplicaManager.scala@2.6.3 makeFollowers)."""
+    metadata = dict[int, MetadataCacheUpdated]()
+    unable = dict[int, tuple[LeaderAndIsr, MetadataCacheUpdated | None]]()
+    before = unable
+    for event in events:
+        match event:
+            case BrokerStarting():
+                metadata.pop(event.broker, None)
+                unable.pop(event.broker, None)
+            case MetadataCacheUpdated():
+                metadata[event.broker] = event
+            case LeaderAndIsr(state=state) if state.partition == partition:
+                before, known = dict(unable), metadata.get(event.broker)
+                if known is None or state.leader not in known.live_brokers:
+                    unable[event.broker] = event, known
+            case LeaderAndIsrIgnored(state=state) if state.partition == partition:
+                unable = before
+            case BecomesLeader() | BecomesFollower() if event.partition == partition:
+                unable.pop(event.broker, None)
+    return unable

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.invariants.known.base import Hazard, lacks, missing_members, unknown_leaders
 from emulator.kafka.profiles.guards.controller import UPDATE_METADATA_FIRST
-from emulator.trace import events as e
-from emulator.trace.events import AnyEvent
-from emulator.trace.values import TopicPartition
+from emulator.trace.events import AnyEvent, ControllerElected
 
 
 class UnknownLeader(Hazard):
@@ -28,25 +26,12 @@ class UnknownLeader(Hazard):
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """Each missing member received a leader that was not in its metadata, and has had no role
         since."""
-        return missing_members(violation) <= _idle(violation.partition, events)
-
-
-def _idle(partition: TopicPartition | None, events: Sequence[AnyEvent]) -> set[int]:
-    """The brokers that could not follow a leader they received, and have had no role since."""
-    live, elected, idle = dict[int, tuple[int, ...]](), dict[int, AnyEvent](), set[int]()
-    for event in events:
-        match event:
-            case e.ControllerElected():
-                elected[event.controller_epoch] = event
-            case e.BrokerStarting():
-                live.pop(event.broker, None)
-                idle.discard(event.broker)
-            case e.MetadataCacheUpdated():
-                live[event.broker] = event.live_brokers
-            case e.LeaderAndIsr(state=state, sender_epoch=epoch) if state.partition == partition:
-                unknown = state.leader not in live.get(event.broker, ())
-                if unknown and lacks(UPDATE_METADATA_FIRST, elected[epoch], events):
-                    idle.add(event.broker)
-            case e.BecomesLeader() | e.BecomesFollower() if event.partition == partition:
-                idle.discard(event.broker)
-    return idle
+        elected = {
+            one.controller_epoch: one for one in events if isinstance(one, ControllerElected)
+        }
+        idle = {
+            broker
+            for broker, (received, _) in unknown_leaders(violation.partition, events).items()
+            if lacks(UPDATE_METADATA_FIRST, elected[received.sender_epoch], events)
+        }
+        return missing_members(violation) <= idle

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard
+from emulator.invariants.known.base import Hazard, unknown_leaders
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
+from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
@@ -19,33 +20,56 @@ class LateUpdateMetadata(Hazard):
     about = (
         "A copy of an UpdateMetadata that the controller gave up arrives after later requests. "
         "The broker's metadata goes back: nothing in the request says that it is old. It stays so "
-        "until the partition changes again."
+        "until the partition changes again. A broker that it does not list cannot be followed."
     )
-    breaks = ("metadata never moves back", "metadata converges")
+    breaks = ("metadata never moves back", "metadata converges", "replicas return to isr")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """Before it arrived, its send thread had sent the same broker another one. A thread has one
-        request in flight at a time, so this one had timed out. If the old metadata stays, one of
-        the others had brought ZooKeeper's state."""
+        """Metadata goes back to a late request. If it stays, or keeps a replica from following its
+        leader, a request that overtook it had brought what is missing."""
+        if isinstance(violation, MissingReplicas):
+            unable = unknown_leaders(violation.partition, events)
+            return all(
+                broker in unable and _hides_the_leader(*unable[broker], events)
+                for broker in violation.missing
+            )
         shown = events[violation.facts[1]]
-        sent = events[shown.cause] if shown.cause >= 0 else None
-        if not isinstance(sent, e.ControlRequestSent):
-            return False
-        overtaking = {
-            event.seq
-            for event in events[sent.seq + 1 : shown.seq]
-            if isinstance(event, e.ControlRequestSent)
-            and (event.broker, event.thread) == (sent.broker, sent.thread)
-        }
         if not isinstance(violation, ShowsAnother | ShowsDeleted):
-            return bool(overtaking)
-        return any(
-            isinstance(event, e.MetadataCacheUpdated)
-            and event.broker == violation.broker
-            and event.cause in overtaking
-            and _brings(event, violation)
-            for event in events[sent.seq + 1 : shown.seq]
-        )
+            return bool(_overtaking(shown, events))
+        return any(_brings(one, violation) for one in _updates_before(shown, events))
+
+
+def _overtaking(shown: AnyEvent, events: Sequence[AnyEvent]) -> set[int]:
+    """The requests that its send thread had sent the same broker between the update's request and
+    its arrival. A thread has one request in flight at a time, so this one had timed out."""
+    sent = events[shown.cause] if shown.cause >= 0 else None
+    if not isinstance(sent, e.ControlRequestSent):
+        return set()
+    return {
+        event.seq
+        for event in events[sent.seq + 1 : shown.seq]
+        if isinstance(event, e.ControlRequestSent)
+        and (event.broker, event.thread) == (sent.broker, sent.thread)
+    }
+
+
+def _updates_before(
+    shown: AnyEvent, events: Sequence[AnyEvent]
+) -> Iterator[e.MetadataCacheUpdated]:
+    """The updates by requests to the same broker that overtook this one."""
+    overtaking = _overtaking(shown, events)
+    for event in events[: shown.seq]:
+        if isinstance(event, e.MetadataCacheUpdated) and event.cause in overtaking:
+            yield event
+
+
+def _hides_the_leader(
+    received: e.LeaderAndIsr, metadata: e.MetadataCacheUpdated | None, events: Sequence[AnyEvent]
+) -> bool:
+    """Whether a request that overtook this metadata had listed the leader."""
+    return metadata is not None and any(
+        received.state.leader in one.live_brokers for one in _updates_before(metadata, events)
+    )
 
 
 def _brings(update: e.MetadataCacheUpdated, violation: ShowsAnother | ShowsDeleted) -> bool:

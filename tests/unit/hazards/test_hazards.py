@@ -228,6 +228,44 @@ def test_another_state_than_zookeepers_is_no_missed_deletion() -> None:
     assert recognise(stale, deleted(gone=True).events) == ""
 
 
+# -- metadata that goes back and hides a leader ----------------------------------------------------
+
+
+def with_metadata(*live: tuple[int, ...], arrive: tuple[int, ...]) -> History:
+    """The controller sends 2 an UpdateMetadata with each list of live brokers; they arrive in
+    this order. Then 2 receives a LeaderAndIsr: it follows 1."""
+    history = History().started(1, 2, 3).elected().created()
+    first = len(history.events)
+    for _ in live:
+        history.tell(e.ControlRequestSent, 3, 2, "UpdateMetadata", (ORDERS,), 1)
+    for one in arrive:
+        history.tell(e.MetadataCacheUpdated, 2, 3, 1, live[one], ())
+        history.events[-1] = msgspec.structs.replace(history.events[-1], cause=first + one)
+    state = PartitionState(ORDERS, 1, 1, 1, (1, 3), 1, REPLICAS)
+    return history.tell(e.LeaderAndIsr, 2, 3, 1, state)
+
+
+def test_a_leader_that_a_late_update_metadata_hides() -> None:
+    history = with_metadata((2, 3), (1, 2, 3), arrive=(1, 0))
+    assert recognise(STAYS_OUT, history.events) == "late UpdateMetadata"
+    ignored = history.events[-1]
+    assert isinstance(ignored, e.LeaderAndIsr)
+    history.tell(e.LeaderAndIsrIgnored, 2, 3, 1, ignored.state, "STALE_CONTROLLER_EPOCH")
+    assert recognise(STAYS_OUT, history.events) == "", "it was not to follow"
+
+
+def test_a_leader_that_no_late_update_metadata_hides() -> None:
+    in_order = with_metadata((2, 3), (1, 2, 3), arrive=(0, 1))
+    assert recognise(STAYS_OUT, in_order.events) == "", "it is listed"
+    never = with_metadata((2, 3), (2, 3), arrive=(1, 0))
+    assert recognise(STAYS_OUT, never.events) == "", "it was not listed before"
+    single = with_metadata((2, 3), arrive=(0,))
+    assert recognise(STAYS_OUT, single.events) == "", "nothing came too late"
+    follows = with_metadata((2, 3), (1, 2, 3), arrive=(1, 0))
+    follows.tell(e.BecomesFollower, 2, ORDERS, 1, 1, 0, 0)
+    assert recognise(STAYS_OUT, follows.events) == ""
+
+
 # -- an expand whose answer is lost ----------------------------------------------------------------
 
 
