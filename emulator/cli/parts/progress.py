@@ -76,7 +76,12 @@ class ProgressLine:
             self._live.refresh()
         else:
             self._next_s = now_s + PLAIN_EVERY_S
-            print(shown, file=sys.stderr, flush=True)
+            try:
+                print(shown, file=sys.stderr, flush=True)
+            except BrokenPipeError:
+                # Its reader is gone (`isr cluster up 2>&1 | head`). A run goes on without one, and
+                # its end must not fail of it.
+                self._shown = False
 
     def step(self, text: str) -> None:
         """Show one of few steps at once; without a terminal each prints a line."""
