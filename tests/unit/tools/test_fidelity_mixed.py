@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from emulator.kafka.profiles.base import Propagation
 from emulator.scenario.load import loads
 from emulator.scenario.shipped import shipped
 from emulator.scenario.units import duration_us
+from tools.fidelity import mixed
 from tools.fidelity.mixed import (
     ALL_REAL,
     BOOT_US,
@@ -72,6 +74,15 @@ def test_a_mixed_run_that_decided_otherwise_does_not_match(tmp_path: Path) -> No
     assert row.difference.startswith("no run equal in state history")
 
 
+def test_a_run_on_a_machine_that_was_late_is_played_again_and_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(mixed, "ISR", (sys.executable, "-c", f"raise SystemExit({mixed.UNKNOWN})"))
+    mixed.record("leader-crash", ALL_REAL, KAFKA_2_6, tmp_path / "1", ())
+    assert capsys.readouterr().err.count("leader-crash RRR: the machine was late") == mixed.PLAYS
+    assert [file.name for file in (tmp_path / "1").iterdir()] == ["leader-crash.yaml"]
+
+
 def stored(folder: Path, recording: Path, sentences: list[str]) -> None:
     shutil.copytree(recording, folder)
     (folder / "warnings.json").write_text(json.dumps({"broker-1": sentences}))
@@ -114,12 +125,12 @@ def test_a_newer_kafka_propagates_as_asked(propagation: Propagation) -> None:
 
 def test_a_fault_that_follows_a_start_waits_for_the_jvm() -> None:
     """On a busy machine the broker was not in its ISRs again, and the story another one."""
-    mixed = yaml.safe_load(scenario_text("controlled-shutdown", Mix(True, True, True), KAFKA_2_6))
+    played = yaml.safe_load(scenario_text("controlled-shutdown", Mix(True, True, True), KAFKA_2_6))
     of_it = yaml.safe_load(shipped()["controlled-shutdown"].read_text())
-    first, second = (duration_us(fault["at"]) for fault in mixed["faults"])
+    first, second = (duration_us(fault["at"]) for fault in played["faults"])
     assert first == duration_us(of_it["faults"][0]["at"])
     assert second == duration_us(of_it["faults"][1]["at"]) + BOOT_US
     # The producer is there for it.
-    (work,) = mixed["workload"]
+    (work,) = played["workload"]
     assert duration_us(work["until"]) == duration_us(of_it["workload"][0]["until"]) + BOOT_US
-    assert duration_us(mixed["run"]) == duration_us(of_it["run"]) + 2 * BOOT_US
+    assert duration_us(played["run"]) == duration_us(of_it["run"]) + 2 * BOOT_US
