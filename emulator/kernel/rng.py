@@ -21,7 +21,9 @@ _MASK = (1 << 64) - 1
 _GOLDEN = 0x9E3779B97F4A7C15
 
 Choice = tuple[int, str, str]
-"""(segment, actor, purpose); an empty actor or purpose means all of them."""
+"""(segment, actor, purpose); an empty actor or purpose means all of them. Without an actor the
+purpose may be a moment, in microseconds since the cluster was up: from then on all streams of the
+segment start again. Their actors have the moment after an @."""
 
 
 def mix(z: int) -> int:
@@ -82,14 +84,35 @@ class Chance:
         self.seed = seed & _MASK
         self.choices = dict(choices or {})
         self.segment = 0
+        self.stretch = 0
+        """Counts how often all streams started again: with each segment, and at chosen moments."""
+        self._since = ""
+        """The moment since which the current streams are drawn; empty: the segment's start."""
         self.draws = 0
         self._streams: dict[tuple[str, str], Stream] = {}
 
     def next_segment(self) -> None:
         """Start the next segment, at an action: every stream starts again with the new segment's
         seed."""
-        self.draws += len(self._streams)
         self.segment += 1
+        self._start_again("")
+
+    def moments_us(self) -> list[int]:
+        """The chosen moments of the current segment, in microseconds since the cluster was up."""
+        return sorted(
+            int(purpose)
+            for segment, actor, purpose in self.choices
+            if segment == self.segment and not actor and purpose
+        )
+
+    def start_again_at(self, moment_us: int) -> None:
+        """One of the chosen moments has come."""
+        self._start_again(str(moment_us))
+
+    def _start_again(self, since: str) -> None:
+        self.draws += len(self._streams)
+        self.stretch += 1
+        self._since = since
         self._streams.clear()
 
     def stream(self, purpose: str, actor: str) -> Stream:
@@ -104,11 +127,17 @@ class Chance:
         """The most specific seed that was chosen for this stream; otherwise a seed derived from the
         run's."""
         choices = self.choices
-        base = choices.get((segment, "", ""), mix(self.seed ^ mix(segment + _GOLDEN)))
+        if self._since:
+            base, place = choices[segment, "", self._since], f"{actor}@{self._since}"
+        else:
+            base, place = (
+                choices.get((segment, "", ""), mix(self.seed ^ mix(segment + _GOLDEN))),
+                actor,
+            )
         # From general to specific: the segment, then the actor, then this stream.
         if choices:
-            base = choices.get((segment, actor, ""), base)
-            exact = choices.get((segment, actor, purpose))
+            base = choices.get((segment, place, ""), base)
+            exact = choices.get((segment, place, purpose))
             if exact is not None:
                 return exact
         return mix(base ^ _name_hash(actor)) ^ _name_hash(purpose)

@@ -202,7 +202,11 @@ class Run:
 
     def apply(self, action: Action) -> None:
         """Apply an action now, which begins a new segment of random numbers."""
-        self.world.chance.next_segment()
+        chance = self.world.chance
+        chance.next_segment()
+        for moment_us in chance.moments_us():
+            lane = self.kernel.world.lane("chance")
+            lane.call_at(self.up_us + moment_us, partial(chance.start_again_at, moment_us))
         self.cluster.apply(action)
 
     def run_to(self, at_us: int) -> None:

@@ -411,14 +411,14 @@ def pace_of(boot_us: int) -> int:
 
 class _Dial:
     """What one purpose costs one actor: its position in the table, and the stream of this
-    segment."""
+    stretch."""
 
-    __slots__ = ("paced", "segment", "stages", "stream", "uses", "warm")
+    __slots__ = ("paced", "stages", "stream", "stretch", "uses", "warm")
 
     def __init__(self, warm: _Row, stages: list[tuple[int, _Row]], *, paced: bool) -> None:
         self.warm, self.stages, self.paced = warm, stages, paced
         self.uses = 0
-        self.segment = -1
+        self.stretch = -1
         self.stream: Stream
 
     def row(self) -> _Row | None:
@@ -452,8 +452,8 @@ class Latencies:
         if dial is None:
             warm, stages, paced = self._rows[purpose]
             dial = self._dials[purpose, actor] = _Dial(warm, stages, paced=paced)
-        if dial.segment != self._chance.segment:
-            dial.segment = self._chance.segment
+        if dial.stretch != self._chance.stretch:
+            dial.stretch = self._chance.stretch
             dial.stream = self._chance.stream(purpose, actor)
         bits = dial.stream.bits()
         cold = dial.row() if dial.stages else None

@@ -2,18 +2,21 @@
 earlier group.
 
 A *candidate* is a set of choices for one group of segments. Occasionally all seeds are redrawn.
-Otherwise the best candidate so far is the base, and only streams of one party are redrawn, usually
-some of them. The party is the broker whose partition disagrees, the action's target, or any. So
-races that already match stay matched while others are tried. A candidate's effect may show only
-groups later: the best candidate is the one with which the run came furthest, and a group without
-progress sends the search back to an earlier one. This module plays nothing; it knows a
-contradiction only by its score, its description and its party.
+Otherwise the best candidate so far is the base. Either only streams of one party are redrawn,
+usually some of them. The party is the broker whose partition disagrees, the action's target, or
+any. So races that already match stay matched while others are tried. Or all streams start again at
+a moment shortly before the contradiction: what happened until then stays exactly as it was.
+
+A candidate's effect may show only groups later: the best candidate is the one with which the run
+came furthest, and a group without progress sends the search back to an earlier one. This module
+plays nothing; it knows a contradiction only by its score, its description, its party and its time.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from emulator.kernel.rng import Choice, Stream
@@ -28,6 +31,10 @@ HASTE = 6
 """The number of draws after which that already happens if all of them fail alike; three times as
 many if most do, or if the group did better after other earlier groups."""
 REDRAW_ONE_IN = 4
+LATE_IN = 2
+"""One candidate in this many keeps the best one's course until shortly before its contradiction."""
+BEFORE_US = (300, 1_000_000)
+"""How long before."""
 NOWHERE: Score = (-1, 0)
 
 
@@ -54,6 +61,8 @@ class GroupHistory:
         self.best: Candidate | None = None
         self.best_score = NOWHERE
         self._party = ""
+        self._wrong_at: Moment | None = None
+        """When the best candidate's run was first wrong."""
         self._streams: list[Choice] = []
         """The streams that the best candidate's run used."""
         self._wrong: Counter[Hashable] = Counter()
@@ -78,6 +87,10 @@ class GroupHistory:
             return {**self._saved, **self._fixed}
         if self.best is None or stream.below(REDRAW_ONE_IN) == 0:
             return {**self._draw_all(stream), **self._fixed}
+        if self._wrong_at is not None and stream.below(LATE_IN) == 0:
+            late = _from_shortly_before(self._wrong_at, self.best, stream)
+            if late is not None:
+                return {**late, **self._fixed}
         parties = sorted({party_of(actor) for _, actor, _ in self._streams})
         if not parties:
             return {**self.best, **self._draw_all(stream), **self._fixed}
@@ -107,14 +120,47 @@ class GroupHistory:
         wrong: Hashable,
         party: str,
         streams: Iterable[Choice],
+        wrong_at: Moment | None = None,
     ) -> None:
-        """Record how far the run came with this candidate, what was wrong there, and at which
-        party."""
+        """Record how far the run came with this candidate, what was wrong there, at which party and
+        when (None: not in this group)."""
         self._wrong[wrong] += 1
         self._failures = 1 if score > self.best_score else self._failures + 1
         if score >= self.best_score:
             self.best, self.best_score, self._party = dict(candidate), score, party
+            self._wrong_at = wrong_at
             self._streams = list(streams)
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A moment in microseconds since the cluster was up, its segment, and when that began."""
+
+    segment: int
+    began_us: int
+    at_us: int
+
+
+def _from_shortly_before(wrong_at: Moment, best: Candidate, stream: Stream) -> Candidate | None:
+    """The same candidate until a moment before it was wrong, then all streams again; None: the
+    segment had not begun."""
+    before_us = BEFORE_US[0] << stream.below((BEFORE_US[1] // BEFORE_US[0]).bit_length())
+    moment_us = wrong_at.at_us - before_us
+    if moment_us <= wrong_at.began_us:
+        return None
+    until_then = {
+        choice: seed
+        for choice, seed in best.items()
+        if choice[0] < wrong_at.segment
+        or (choice[0] == wrong_at.segment and _since_us(choice) < moment_us)
+    }
+    return {**until_then, (wrong_at.segment, "", str(moment_us)): stream.bits()}
+
+
+def _since_us(choice: Choice) -> int:
+    """The moment from which a choice holds; 0: from the start of its segment."""
+    _, actor, purpose = choice
+    return int((actor.partition("@")[2] if actor else purpose) or 0)
 
 
 def _sample(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
@@ -131,8 +177,9 @@ def _sample(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:
 
 
 def party_of(actor: str) -> str:
-    """The broker or client that a stream belongs to; threads and connections are ignored."""
-    kind, _, suffix = actor.partition("-")
+    """The broker or client that a stream belongs to; threads, connections and moments are
+    ignored."""
+    kind, _, suffix = actor.partition("@")[0].partition("-")
     number = suffix.partition("/")[0].partition("-")[0]
     return f"{'broker' if kind == 'controller' else kind}-{number}"
 

@@ -8,6 +8,7 @@ know how choices are searched.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -46,7 +47,8 @@ class BadChoices(Exception):
 
 
 class ChosenStream(msgspec.Struct, frozen=True, array_like=True):
-    """One choice. An empty actor and purpose means all other streams of the segment."""
+    """One choice (emulator.kernel.rng.Choice). An empty actor and purpose means all other streams
+    of the segment; an empty actor and a moment, all streams from then on."""
 
     segment: int
     actor: str
@@ -75,6 +77,8 @@ class Choices(msgspec.Struct, frozen=True):
     settings: Fact
     actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # the key in stored choices
 
+
+_MOMENT = re.compile(r"\d{1,15}")
 
 _CHOICES = msgspec.json.Decoder(Choices)
 
@@ -114,6 +118,9 @@ def read_choices(file: Path) -> Choices:
             f"{file}: chosen from latencies of version {choices.latencies};"
             f" those here are version {latency.VERSION}"
         )
+    for one in (one for run in choices.runs for one in run.chosen if not one.actor and one.purpose):
+        if not _MOMENT.fullmatch(one.purpose):
+            raise BadChoices(f"{file}: segment {one.segment}: {one.purpose!r} is not a moment")
     return choices
 
 

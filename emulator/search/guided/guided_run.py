@@ -19,6 +19,7 @@ from emulator.conformance.player import Script, play_options
 from emulator.conformance.recording import Recording
 from emulator.kernel.rng import Choice
 from emulator.runs.session import Session
+from emulator.search.guided.candidates import Moment
 from emulator.search.guided.choices import record_streams
 from emulator.search.guided.partial import Contradiction, RealSide, RunningJudgement
 from emulator.search.guided.prefix import GRACE_MS
@@ -152,6 +153,13 @@ class GuidedRun:
     def streams(self) -> list[Choice]:
         """The streams that the last group drew from."""
         return list(self._recording.streams)
+
+    def moment(self, at_ms: int) -> Moment:
+        """Where in the current segment this moment is."""
+        segment = self._run.segment
+        began_us = self.script.scenario.steps[segment - 1].at_us if segment else 0
+        now_us = self._session.kernel.now - self._run.up_us
+        return Moment(segment, began_us, min(at_ms * 1000, now_us))
 
     def whole(self) -> Recording:
         """The recording of the finished run."""

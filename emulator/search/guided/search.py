@@ -27,6 +27,7 @@ from emulator.search.guided.candidates import (
     PATIENCE,
     Candidate,
     GroupHistory,
+    Moment,
     Score,
     back_from,
 )
@@ -91,6 +92,7 @@ class _Stopped:
     wrong: Hashable
     party: str
     streams: list[Choice]
+    wrong_at: Moment
 
 
 @dataclass(frozen=True)
@@ -175,9 +177,9 @@ class Search:
             candidate = tried.next_candidate(self._stream())
             outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
-                case _Stopped(score, wrong, party, streams):
+                case _Stopped(score, wrong, party, streams, wrong_at):
                     self.memory.record_progress(score, {**guided_run.choices, **candidate})
-                    tried.learn(candidate, score, wrong, party, streams)
+                    tried.learn(candidate, score, wrong, party, streams, wrong_at)
                 case _Back(to, score, party, memory):
                     # The child's memory includes everything that its own children tried.
                     self.memory = memory
@@ -225,6 +227,7 @@ class Search:
                 (wrong.point, wrong.key, *sides),
                 f"broker-{broker_named(wrong)}",
                 guided_run.streams(),
+                guided_run.moment(wrong.at_ms),
             )
         self.memory.best[number] = candidate
         self.memory.streams[number] = guided_run.streams()

@@ -154,3 +154,32 @@ def test_shuffling_can_give_every_order() -> None:
 def test_any_whole_number_is_a_seed(seed: int) -> None:
     assert 0 <= Stream(seed).bits() < 2**64
     assert 0 <= Chance(seed).stream("a", "b").bits() < 2**64
+
+
+def test_all_streams_of_a_segment_start_again_at_a_chosen_moment() -> None:
+    moment: dict[Choice, int] = {(1, "", "9000"): 5}
+    plain, chosen = Chance(7), Chance(7, moment)
+    for chance in (plain, chosen):
+        chance.next_segment()
+    assert (plain.moments_us(), chosen.moments_us()) == ([], [9000])
+    assert chosen.stream("net", "broker-1").bits() == plain.stream("net", "broker-1").bits()
+    chosen.start_again_at(9000)
+    again = chosen.stream("net", "broker-1").bits()
+    assert again != plain.stream("net", "broker-1").bits()
+    assert again == Stream(actor_seed(5, "broker-1", "net")).bits()
+    chosen.next_segment()
+    plain.next_segment()
+    assert chosen.moments_us() == []
+    assert chosen.stream("net", "broker-1").bits() == plain.stream("net", "broker-1").bits()
+
+
+def test_a_stream_after_a_moment_has_a_choice_of_its_own() -> None:
+    choices: dict[Choice, int] = {
+        (0, "", "9000"): 5,
+        (0, "broker-1", "net"): 3,
+        (0, "broker-1@9000", "net"): 4,
+    }
+    chance = Chance(7, choices)
+    assert chance.seed_of(0, "broker-1", "net") == 3
+    chance.start_again_at(9000)
+    assert chance.seed_of(0, "broker-1", "net") == 4

@@ -2,10 +2,12 @@
 
 from emulator.kernel.rng import Choice, Stream
 from emulator.search.guided.candidates import (
+    BEFORE_US,
     HASTE,
     NOWHERE,
     PATIENCE,
     GroupHistory,
+    Moment,
     back_from,
     party_of,
 )
@@ -161,3 +163,42 @@ def test_threads_and_connections_belong_to_their_process() -> None:
     assert party_of("controller-3") == "broker-3"
     assert party_of("producer-1-produce") == "producer-1"
     assert party_of("zookeeper") == "zookeeper-"
+
+
+def test_every_second_candidate_is_the_best_one_until_shortly_before_it_was_wrong() -> None:
+    group, stream = tried(), Stream(4)
+    best: dict[Choice, int] = {
+        (6, "", "8000000"): 1,
+        (7, "", ""): 2,
+        (7, "broker-1", "net_request"): 3,
+        (7, "", "9100000"): 4,
+        (7, "broker-1@9100000", "net_request"): 5,
+        (7, "", "9999900"): 6,
+        (7, "broker-1@9999900", "net_request"): 7,
+    }
+    wrong_at = Moment(7, 9_000_000, 10_000_000)
+    group.learn(best, (7, 3), "wrong", "broker-1", ASKED, wrong_at)
+    late = []
+    for _ in range(400):
+        draw = group.next_candidate(stream)
+        new = [key for key in draw if draw[key] != best.get(key)]
+        if len(new) == 1 and not new[0][1] and new[0][2]:
+            late.append((int(new[0][2]), draw))
+    assert 80 < len(late) < 220
+    for moment_us, draw in late:
+        assert BEFORE_US[0] <= 10_000_000 - moment_us <= BEFORE_US[1]
+        until_then = {
+            key: best[key]
+            for key in best
+            if not ("9999900" in key[1] + key[2] and moment_us <= 9_999_900)
+            and not ("9100000" in key[1] + key[2] and moment_us <= 9_100_000)
+        }
+        assert {**until_then, (7, "", str(moment_us)): draw[7, "", str(moment_us)]} == draw
+    assert len({moment_us for moment_us, _ in late}) > 5
+
+
+def test_a_contradiction_at_the_beginning_of_its_segment_leaves_nothing_to_keep() -> None:
+    group, stream = tried(), Stream(4)
+    group.learn({(7, "", ""): 2}, (7, 3), "wrong", "broker-1", ASKED, Moment(7, 900, 1100))
+    for _ in range(50):
+        assert not any(purpose.isdigit() for _, _, purpose in group.next_candidate(stream))

@@ -6,13 +6,14 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.player import script_of
-from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.recording import Fact, Recording, read_recording
 from emulator.search.guided.choices import (
     BadChoices,
     Choices,
     choices_of,
     chosen_run,
     read_choices,
+    replay,
     script_from,
     with_other_latencies,
     write_choices,
@@ -87,3 +88,36 @@ def test_a_rerun_redraws_latencies_and_nothing_else(choices: Choices) -> None:
     assert {key[2] for key in once if once[key] != CHOSEN.get(key)} == set(redrawn)
     assert all(once[3, "broker-1", purpose] != twice[3, "broker-1", purpose] for purpose in redrawn)
     assert json.loads(json.dumps(choices.draws)) == {"0": 1, "3-4": 20}
+
+
+def test_a_moment_is_a_number(tmp_path: Path) -> None:
+    file = tmp_path / "choices.json"
+    runs = [chosen_run(9, {(3, "", "soon"): 5})]
+    write_choices(choices_of(read_recording(FOLDER), runs, {}), file)
+    with pytest.raises(BadChoices, match="segment 3: 'soon' is not a moment"):
+        read_choices(file)
+
+
+def test_a_run_is_the_same_until_a_chosen_moment_and_is_replayed(
+    real: Recording,
+) -> None:
+    script = script_of(real)
+    segment, step = next(
+        (number, step)
+        for number, step in enumerate(script.scenario.steps, 1)
+        if step.action.name == "resume"
+    )
+    moment_us = step.at_us + 300
+    plain, _ = replay(script, chosen_run(9, {}))
+    chosen = chosen_run(9, {(segment, "", str(moment_us)): 77})
+    once, streams = replay(script, chosen)
+    twice, _ = replay(script, chosen)
+    assert once.events == twice.events
+    assert once.events != plain.events
+
+    def until(run: Recording) -> list[Fact]:
+        return [fact for fact in run.events if fact["t"] * 1000 < moment_us - 1000]
+
+    assert until(once) == until(plain)
+    assert any(actor.endswith(f"@{moment_us}") for _, actor, _ in streams)
+    assert set(with_other_latencies(chosen, streams, 1)) > set(chosen.by_stream)
