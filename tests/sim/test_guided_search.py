@@ -76,7 +76,7 @@ def test_how_many_draws_each_segment_took_is_told() -> None:
 
 def test_every_choice_is_a_seed_of_a_declared_purpose() -> None:
     chosen = [c for run in match().choices.runs for c in run.chosen]
-    purposes = {c.purpose for c in chosen if c.purpose}
+    purposes = {c.purpose for c in chosen if c.actor and c.purpose}
     assert purposes - {"zk_tick"} <= set(TABLE)
 
 
@@ -119,5 +119,6 @@ def test_choices_hold_what_a_search_without_a_match_came_to() -> None:
     altered = ALTERED[0].altered(recorded(), 0)
     result = searched(altered)
     assert result.nearest is not None
+    assert result.nearest.wrong is not None
     kept = choices_of(altered, [chosen_run(result.nearest.seed, result.nearest.choices)], {})
     assert kept.runs[0].by_stream == result.nearest.choices

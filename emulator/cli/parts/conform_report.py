@@ -126,6 +126,13 @@ def guided_lines(result: GuidedMatch) -> Iterator[str]:
             f"  its delays are judged with {RERUNS} reruns with other latencies,"
             f" of which {result.reruns_agreeing} agree"
         )
+    elif result.wrong is not None:
+        wrong = result.wrong
+        reached = f"segment {progress.segment} of {progress.segments}"
+        yield f"  the furthest run came to {wrong.at_ms / 1000:.3f} s, {reached}"
+        for side, entry in (("real", wrong.real), ("run", wrong.run)):
+            what = "(nothing)" if entry is None else entry_text(entry)
+            yield f"    {CRITERIA.get(wrong.point, 'delays')}, {wrong.key}, {side}: {what}"
     yield f"  latencies of version {choices.latencies}"
     yield "  candidates per segment  " + "  ".join(f"{s}: {n}" for s, n in choices.draws.items())
     for name, run in zip(names_of(choices), choices.runs, strict=True):

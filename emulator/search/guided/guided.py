@@ -23,6 +23,7 @@ from emulator.search.guided.choices import (
     replay,
     with_other_latencies,
 )
+from emulator.search.guided.prefix import Disagreement
 from emulator.search.guided.restarts import Budget, OnProgress, Progress, Restarts
 from emulator.search.guided.search import AgreeingRun, SearchResult, goal_of
 
@@ -42,6 +43,8 @@ class GuidedMatch:
     verdict: Verdict
     progress: Progress
     reruns_agreeing: int
+    wrong: Disagreement | None = None
+    """Without a match: where the run that came furthest is wrong, as far as a search ended."""
 
 
 def guided(
@@ -71,7 +74,9 @@ def guided(
     choices = choices_of(reference.real, runs, draws)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)
-    return GuidedMatch(result.matched, choices, verdict, result.progress, agreeing)
+    nearest = None if result.agreeing else result.nearest
+    wrong = nearest.wrong if nearest else None
+    return GuidedMatch(result.matched, choices, verdict, result.progress, agreeing, wrong)
 
 
 def judge_choices(

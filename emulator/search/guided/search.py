@@ -76,12 +76,14 @@ class AgreeingRun:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """The agreeing runs of a search, and the furthest score with its choices."""
+    """The agreeing runs of a search, and the furthest score with its choices and its contradiction
+    (None: the whole run was judged)."""
 
     agreeing: tuple[AgreeingRun, ...]
     seed: int
     score: Score
     choices: dict[Choice, int]
+    wrong: Disagreement | None = None
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,9 @@ class _Stopped:
     """A candidate that failed before the end of its group."""
 
     score: Score
-    wrong: Hashable
+    wrong: Disagreement
+    alike: Hashable
+    """The same for all candidates that fail alike."""
     party: str
     streams: list[Choice]
     wrong_at: Moment
@@ -121,15 +125,17 @@ class Memory:
     """For each group, the furthest score of runs with a candidate there."""
     failures: dict[int, int] = field(default_factory=dict)
     """For each group, how often the search left it since the last progress beyond it."""
-    furthest: tuple[Score, dict[Choice, int]] = (NOWHERE, {})
-    """The furthest score of any run, and its choices."""
+    furthest: tuple[Score, dict[Choice, int], Disagreement | None] = (NOWHERE, {}, None)
+    """The furthest score of any run, its choices, and its contradiction."""
     agreeing: list[AgreeingRun] = field(default_factory=list)
     target: Part | None = None
     """A further part that the next run must match."""
 
-    def record_progress(self, score: Score, choices: dict[Choice, int]) -> None:
+    def record_progress(
+        self, score: Score, choices: dict[Choice, int], wrong: Disagreement | None = None
+    ) -> None:
         if score > self.furthest[0]:
-            self.furthest = score, choices
+            self.furthest = score, choices, wrong
 
 
 @dataclass
@@ -153,8 +159,8 @@ class Search:
         if missing and missing[-1][0] == DELAYS and not self.seed % 2:
             self.memory.target = missing[self._stream().below(len(missing))]
         self._explore(guided_run)
-        score, choices = self.memory.furthest
-        return SearchResult(tuple(self.memory.agreeing), self.seed, score, choices)
+        score, choices, wrong = self.memory.furthest
+        return SearchResult(tuple(self.memory.agreeing), self.seed, score, choices, wrong)
 
     def _explore(self, guided_run: GuidedRun) -> _Back:
         """From a run at the end of a group, find candidates for the rest."""
@@ -177,9 +183,10 @@ class Search:
             candidate = tried.next_candidate(self._stream())
             outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
-                case _Stopped(score, wrong, party, streams, wrong_at):
-                    self.memory.record_progress(score, {**guided_run.choices, **candidate})
-                    tried.learn(candidate, score, wrong, party, streams, wrong_at)
+                case _Stopped(score, wrong, alike, party, streams, wrong_at):
+                    choices = {**guided_run.choices, **candidate}
+                    self.memory.record_progress(score, choices, wrong)
+                    tried.learn(candidate, score, alike, party, streams, wrong_at)
                 case _Back(to, score, party, memory):
                     # The child's memory includes everything that its own children tried.
                     self.memory = memory
@@ -224,6 +231,7 @@ class Search:
             sides = () if wrong.point == DELAYS else (wrong.real, wrong.run)
             return _Stopped(
                 (number, contradiction.score),
+                wrong,
                 (wrong.point, wrong.key, *sides),
                 f"broker-{broker_named(wrong)}",
                 guided_run.streams(),
