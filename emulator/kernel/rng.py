@@ -84,7 +84,7 @@ class Chance:
         self.seed = seed & _MASK
         self.choices = dict(choices or {})
         self.segment = 0
-        self.stretch = 0
+        self.restarts = 0
         """Counts how often all streams started again: with each segment, and at chosen moments."""
         self._since = ""
         """The moment since which the current streams are drawn; empty: the segment's start."""
@@ -111,7 +111,7 @@ class Chance:
 
     def _start_again(self, since: str) -> None:
         self.draws += len(self._streams)
-        self.stretch += 1
+        self.restarts += 1
         self._since = since
         self._streams.clear()
 

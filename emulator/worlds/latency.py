@@ -410,15 +410,15 @@ def pace_of(boot_us: int) -> int:
 
 
 class _Dial:
-    """What one purpose costs one actor: its position in the table, and the stream of this
-    stretch."""
+    """What one purpose costs one actor: its position in the table, and the current
+    stream."""
 
-    __slots__ = ("paced", "stages", "stream", "stretch", "uses", "warm")
+    __slots__ = ("paced", "restarts", "stages", "stream", "uses", "warm")
 
     def __init__(self, warm: _Row, stages: list[tuple[int, _Row]], *, paced: bool) -> None:
         self.warm, self.stages, self.paced = warm, stages, paced
         self.uses = 0
-        self.stretch = -1
+        self.restarts = -1
         self.stream: Stream
 
     def row(self) -> _Row | None:
@@ -452,8 +452,8 @@ class Latencies:
         if dial is None:
             warm, stages, paced = self._rows[purpose]
             dial = self._dials[purpose, actor] = _Dial(warm, stages, paced=paced)
-        if dial.stretch != self._chance.stretch:
-            dial.stretch = self._chance.stretch
+        if dial.restarts != self._chance.restarts:
+            dial.restarts = self._chance.restarts
             dial.stream = self._chance.stream(purpose, actor)
         bits = dial.stream.bits()
         cold = dial.row() if dial.stages else None

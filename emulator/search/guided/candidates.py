@@ -71,10 +71,16 @@ class GroupHistory:
     def is_exhausted(self) -> bool:
         if not self._segments[0]:
             return False  # nothing precedes the boot
-        if len(self._wrong) == 1 and self._failures >= HASTE:
+        if len(self._wrong) == 1 and self._failures >= self._haste:
             return True
         hopeless = self.best_score < self._record or self._fails_alike
         return self._failures >= (min(3 * HASTE, self._patience) if hopeless else self._patience)
+
+    @property
+    def _haste(self) -> int:
+        """Candidates that share the best one's course until shortly before fail alike for a while,
+        until one of them does not."""
+        return HASTE if self._wrong_at is None else min(3 * HASTE, self._patience)
 
     @property
     def _fails_alike(self) -> bool:

@@ -96,7 +96,7 @@ class _Stopped:
     """The same for all candidates that fail alike."""
     party: str
     streams: list[Choice]
-    wrong_at: Moment
+    wrong_at: Moment | None
 
 
 @dataclass(frozen=True)
@@ -235,7 +235,8 @@ class Search:
                 (wrong.point, wrong.key, *sides),
                 f"broker-{broker_named(wrong)}",
                 guided_run.streams(),
-                guided_run.moment(wrong.at_ms),
+                # What is missing was decided long before; what differs may be a race just lost.
+                None if wrong.run is None else guided_run.moment(wrong.at_ms),
             )
         self.memory.best[number] = candidate
         self.memory.streams[number] = guided_run.streams()

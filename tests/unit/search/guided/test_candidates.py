@@ -202,3 +202,11 @@ def test_a_contradiction_at_the_beginning_of_its_segment_leaves_nothing_to_keep(
     group.learn({(7, "", ""): 2}, (7, 3), "wrong", "broker-1", ASKED, Moment(7, 900, 1100))
     for _ in range(50):
         assert not any(purpose.isdigit() for _, _, purpose in group.next_candidate(stream))
+
+
+def test_a_group_with_a_race_that_was_lost_just_now_is_left_later() -> None:
+    group, wrong_at = tried(), Moment(7, 9_000_000, 10_000_000)
+    for n in range(3 * HASTE):
+        assert not group.is_exhausted
+        group.learn(group.next_candidate(Stream(n)), (7, 1), "always this", "", ASKED, wrong_at)
+    assert group.is_exhausted
