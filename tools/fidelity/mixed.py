@@ -36,7 +36,7 @@ from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.life import EndsProcess
 from emulator.scenario.load import LoadedScenario, load
 from emulator.scenario.units import duration_us
-from emulator.trace.events import ActionApplied
+from emulator.trace.events import ActionApplied, BrokerStarting
 from emulator.trace.reader import read_events
 from tools.fidelity.page import write_page
 from tools.fidelity.results import (
@@ -64,8 +64,9 @@ BOOT_US = 15_000_000
 """A broker that starts again in a story takes this much longer than the story allows for: a JVM on
 two busy cores."""
 
-LATE = "500ms"
-"""A run whose faults came this late played another story, and is played again."""
+LATE, UP_WITHIN_US = "500ms", 12_000_000
+"""A run whose faults came this late, or whose cluster took this long to come up, played another
+story on an overloaded machine. It is played again."""
 UNKNOWN = 2
 """The exit code of a run that was late."""
 PLAYS = 3
@@ -189,18 +190,21 @@ def record(
         done = subprocess.run(
             [*command, "--out", str(out)], capture_output=True, text=True, check=False, cwd=ROOT
         )
-        if done.returncode != UNKNOWN:
+        if done.returncode not in (0, 1, UNKNOWN):
+            print(f"{story} {mix}: {done.stderr.strip()[-2000:]}", file=sys.stderr, flush=True)
+            return
+        run = Path(json.loads(done.stdout)["run_directory"])
+        events = list(read_events(run / TRACE))
+        up_us = next(e.t for e in events if isinstance(e, ActionApplied) and e.do == "up")
+        first_us = next(e.t for e in events if isinstance(e, BrokerStarting))
+        if done.returncode != UNKNOWN and up_us - first_us <= UP_WITHIN_US:
             break
         print(f"{story} {mix}: the machine was late", file=sys.stderr, flush=True)
-    if done.returncode not in (0, 1):
-        print(f"{story} {mix}: {done.stderr.strip()[-2000:]}", file=sys.stderr, flush=True)
+    else:
         return
-    run = Path(json.loads(done.stdout)["run_directory"])
     settings = settings_of(load(file), version.kafka)
-    events = list(read_events(run / TRACE))
     # Behind the end all brokers shut down at once, each as far as the others still answer.
     began_ms = msgspec.json.decode((run / "processes" / "began.json").read_bytes(), type=float)
-    up_us = next(e.t for e in events if isinstance(e, ActionApplied) and e.do == "up")
     ended_s = (began_ms * 1000 + up_us + load(file).duration_us) / 1e6
     write_recording(export(events, settings, f"{story} {mix}"), folder)
     sentences = {

@@ -13,9 +13,13 @@ import yaml
 
 from emulator.conformance.recording import read_recording, write_recording
 from emulator.kafka.profiles.base import Propagation
+from emulator.runs.run_directory import TRACE
 from emulator.scenario.load import loads
 from emulator.scenario.shipped import shipped
 from emulator.scenario.units import duration_us
+from emulator.trace.events import ActionApplied, BrokerStarting
+from emulator.trace.reader import SCHEMA_VERSION, Header, TraceWriter
+from emulator.trace.values import Parameters
 from tools.fidelity import mixed
 from tools.fidelity.mixed import (
     ALL_REAL,
@@ -74,10 +78,26 @@ def test_a_mixed_run_that_decided_otherwise_does_not_match(tmp_path: Path) -> No
     assert row.difference.startswith("no run equal in state history")
 
 
+@pytest.mark.parametrize(("exit_code", "up_s"), [(mixed.UNKNOWN, 5), (0, 13)])
 def test_a_run_on_a_machine_that_was_late_is_played_again_and_not_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    exit_code: int,
+    up_s: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(mixed, "ISR", (sys.executable, "-c", f"raise SystemExit({mixed.UNKNOWN})"))
+    """Late for a fault, or slow to start its brokers."""
+    played = tmp_path / "played"
+    played.mkdir()
+    trace = [
+        BrokerStarting(0, 1_000_000, 3, "", -1, "2.6"),
+        ActionApplied(1, 1_000_000 + up_s * 1_000_000, 0, "", -1, "up", Parameters()),
+    ]
+    with TraceWriter(played / TRACE, Header(SCHEMA_VERSION, "", 0, "2.6", "embedded")) as writer:
+        for event in trace:
+            writer(event)
+    says = f"print({json.dumps({'run_directory': str(played)})!r}); raise SystemExit({exit_code})"
+    monkeypatch.setattr(mixed, "ISR", (sys.executable, "-c", says))
     mixed.record("leader-crash", ALL_REAL, KAFKA_2_6, tmp_path / "1", ())
     assert capsys.readouterr().err.count("leader-crash RRR: the machine was late") == mixed.PLAYS
     assert [file.name for file in (tmp_path / "1").iterdir()] == ["leader-crash.yaml"]
