@@ -238,6 +238,7 @@ class Broker:
             (EndPoint("PLAINTEXT", "PLAINTEXT", self._host, self._port),),
             jmx_port=self.page_port,
             timestamp_ms=self._wall_ms(),
+            rack=self.context.config.broker_rack or None,
             version=self.context.profile.registration_version,
         )
         epoch = await self._zk_client.register_broker(self.broker, info)

@@ -81,6 +81,8 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defau
     record_bytes: int | None = None
     batch: int | None = None
     client: dict[str, int | str] | None = None
+    rack: str = ""
+    """The rack of a consumer."""
     at: str = ""
     """The kind of hold point."""
     of: str = ""

@@ -253,10 +253,11 @@ def fetch(
     max_wait_ms: int = 500,
     partition: TopicPartition = ORDERS_0,
     name: str = "",
+    rack: str | None = None,
 ) -> Incoming:
     """A follower's fetch (or a consumer's: -1)."""
     wanted = (FetchPartition(partition, epoch, at, 0, 1 << 20, last_epoch),)
-    request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted)
+    request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted, rack_id=rack)
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:
         context = FetchContext(None, wanted)
@@ -268,6 +269,8 @@ def fetch(
 def line_of_fetched(it: FetchedPartition) -> str:
     if it.error:
         return it.error.name
+    if it.preferred_read_replica >= 0:
+        return f"read from {it.preferred_read_replica}, hw {it.high_watermark}"
     if it.diverging_epoch is not None:
         return f"{it.diverging_epoch.epoch} ends at {it.diverging_epoch.end_offset}"
     if not it.batches:

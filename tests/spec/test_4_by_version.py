@@ -28,6 +28,8 @@ from tests.interaction.hosting import (
     update_metadata,
 )
 from tests.interaction.playbook import after_ms
+from tests.interaction.test_fetch_from_followers import consume, follower, in_east
+from tests.interaction.test_following import answered, fetched
 from tests.interaction.test_groups import (
     commit,
     described,
@@ -296,3 +298,80 @@ def test_4_3_in_0_10_a_broker_reads_replicas_into_a_set(
         received = {e.state.replicas for e in cluster.seen(events.LeaderAndIsr)}
         shown = {s.replicas for e in cluster.seen(events.MetadataCacheUpdated) for s in e.states}
         assert received == shown == {replicas}
+
+
+# -- 4.6: consumers that read from the replica in their rack ---------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "redirects"),
+    [
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        (switched("fetch-from-followers", False), False),
+    ],
+)
+def test_4_6_from_2_4_on_a_leader_may_send_a_consumer_to_the_replica_in_its_rack(
+    how: dict[str, object], redirects: bool
+) -> None:
+    play = in_east(**how)
+    play >> consume(5, wait_ms=0)
+    play << f"consumer: {'read from 3' if redirects else '5..10'}, hw 10"
+
+
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        ({"profile": "2.4"}, True),
+        ({"profile": "2.8"}, True),
+        ({"profile": "3.3"}, False),
+        (switched("preferred-replica-at-once", False, "3.3"), True),
+    ],
+)
+def test_4_6_before_3_3_the_answer_that_names_the_replica_waits(
+    how: dict[str, object], waits: bool
+) -> None:
+    play = in_east(**how)
+    play >> consume(5)
+    if waits:
+        play >> after_ms(500)
+    play << "consumer: read from 3, hw 10"
+
+
+@pytest.mark.parametrize(
+    ("how", "preferred"),
+    [
+        ({"profile": "2.4"}, 2),
+        ({"profile": "2.8"}, 2),
+        ({"profile": "3.3"}, 3),
+        (switched("preferred-replica-in-isr", False, "3.3"), 2),
+    ],
+)
+def test_4_6_from_3_3_2_on_only_isr_members_are_preferred(
+    how: dict[str, object], preferred: int
+) -> None:
+    play = in_east(**how, isr=(1, 3))
+    play.follower(2, 10)
+    play.follower(3, 8)
+    play >> consume(5, wait_ms=0)
+    play << f"consumer: read from {preferred}, hw 10"
+
+
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        ({"profile": "2.6"}, True),
+        ({"profile": "3.3"}, False),
+        (switched("follower-hw-completes-fetches", False, "3.3"), True),
+    ],
+)
+def test_4_6_before_3_3_2_a_fetch_that_waits_at_a_follower_does_not_see_its_high_watermark_advance(
+    how: dict[str, object], waits: bool
+) -> None:
+    play = follower(5, 3, **how)
+    play >> consume(3)
+    play >> answered(fetched(ORDERS_0, hw=5))
+    play << "hw 5" << "to 2: Fetch nothing new"
+    if waits:
+        play >> after_ms(500)
+    play << "consumer: 3..5, hw 5"

@@ -46,6 +46,14 @@ HELD_BY = {
     "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "hw-answers-no-fetch": "test_4_by_version:"
     "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",
+    "fetch-from-followers": "test_4_by_version:"
+    "test_4_6_from_2_4_on_a_leader_may_send_a_consumer_to_the_replica_in_its_rack",
+    "preferred-replica-at-once": "test_4_by_version:"
+    "test_4_6_before_3_3_the_answer_that_names_the_replica_waits",
+    "preferred-replica-in-isr": "test_4_by_version:"
+    "test_4_6_from_3_3_2_on_only_isr_members_are_preferred",
+    "follower-hw-completes-fetches": "test_4_by_version:"
+    "test_4_6_before_3_3_2_a_fetch_that_waits_at_a_follower_does_not_see_its_high_watermark_advance",
     "stopped-replica-answers": "test_4_by_version:"
     "test_4_4_up_to_2_3_a_removed_leader_leaves_waiting_requests_to_their_timeout",
     "dropped-reassignment-calls-answered": "test_2_by_version:"

@@ -66,7 +66,7 @@ HELD: dict[str, tuple[str, ...]] = {
     "/config generalised": ("/config generalised",),
     "tolerate newer broker JSON": (LIMITS,),
     # 0.10
-    "broker JSON v3 with rack": (LIMITS,),
+    "broker JSON v3 with rack": ("test_librdkafka_reads_from_the_follower_in_its_rack",),
     "ordered fetch with response limit": (
         "response limit",
         "test_5_2_partitions_take_turns_when_an_answer_cannot_hold_all",
@@ -146,7 +146,7 @@ HELD: dict[str, tuple[str, ...]] = {
         "LeaderAndIsr v3 (KIP-455)",
     ),
     "ElectLeaders with unclean": ("ElectLeaders with unclean (KIP-460)",),
-    "fetch from followers": (LIMITS,),
+    "fetch from followers": ("fetch-from-followers",),
     "failed reads no longer reset follower state": ("failed-read-keeps-state",),
     "flexible control requests": ("flexible control requests",),
     "HW moved into the log": (LIMITS,),

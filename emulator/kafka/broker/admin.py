@@ -170,6 +170,7 @@ class AdminManager:
             config.default_replication_factor if factor == DEFAULT else factor,
             self._draw(len(brokers)),
             self._draw(len(brokers)),
+            racks=self._metadata_cache.racks,
         )
 
     async def create_partitions(self, request: CreatePartitionsRequest, respond: Respond) -> None:
@@ -178,14 +179,15 @@ class AdminManager:
         commanded = not self._only_its_own_moves and await self._zk_client.path_exists(
             paths.REASSIGN_PARTITIONS
         )
-        brokers = sorted(await self._zk_client.get_all_broker_and_epochs())
+        registered = await self._zk_client.get_all_broker_and_epochs()
         if commanded:
             respond(AdminResponse(Errors.REASSIGNMENT_IN_PROGRESS))
             return
         topic = request.topic
         existing = await self._zk_client.get_full_replica_assignment_for_topics([topic])
         try:
-            added = added_partitions(request, list(existing.values()), brokers)
+            racks = {b: it.rack for b, (it, _) in registered.items() if it.rack is not None}
+            added = added_partitions(request, list(existing.values()), sorted(registered), racks)
         except KafkaError as failed:
             respond(AdminResponse(failed.error))
             return
@@ -283,7 +285,10 @@ def described(
 
 
 def added_partitions(
-    request: CreatePartitionsRequest, existing: list[ReplicaAssignment], brokers: list[int]
+    request: CreatePartitionsRequest,
+    existing: list[ReplicaAssignment],
+    brokers: list[int],
+    racks: Mapping[int, str] = {},
 ) -> Assignment:
     """The requested replicas; otherwise the assignment continues around the brokers from the first
     partition's leader."""
@@ -301,4 +306,6 @@ def added_partitions(
     # keep the shift of the first partitions (AdminZkClient.scala@2.6.3 addPartitions).
     first = existing[0].replicas[0]
     start = next((n for n, b in enumerate(brokers) if b >= first), 0)
-    return assign_replicas_to_brokers(brokers, request.count - before, factor, start, start, before)
+    return assign_replicas_to_brokers(
+        brokers, request.count - before, factor, start, start, before, racks
+    )

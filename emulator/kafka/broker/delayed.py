@@ -6,7 +6,7 @@ server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
 
 from emulator.kafka.broker.fetch_session import FetchContext
@@ -92,16 +92,22 @@ class DelayedFetch(DelayedOperation):
         reads: LocalReads,
         find: PartitionLookup,
         respond: Callable[[FetchedPartitions], None],
+        redirected: Collection[TopicPartition] = (),
     ) -> None:
+        """`redirected`: partitions that the consumer should read elsewhere; they complete nothing
+        (LogOffsetMetadata.UnknownOffsetMetadata)."""
         super().__init__(request.max_wait_ms)
+        self._rack, self._redirected = request.rack_id, redirected
+        self._leader_only = reads.leader_only(request.replica_id, request.rack_id)
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
         self._follower, self._context, self._reads = request.replica_id, context, reads
         self._find, self._respond = find, respond
-        self._at_end: set[TopicPartition] = set()
-        """Partitions at their end that were not touched since."""
+        self._at_end: set[TopicPartition] = set(redirected)
+        """Partitions at their end that were not touched since, and those that are redirected."""
 
     def touched(self, key: Hashable) -> None:
-        self._at_end.discard(key)
+        if key not in self._redirected:
+            self._at_end.discard(key)
 
     async def try_complete(self) -> bool:
         accumulated, committed_only = 0, self._follower < 0
@@ -112,12 +118,17 @@ class DelayedFetch(DelayedOperation):
                 return await self.force_complete()
             if not hosted.lock.readable:
                 await hosted.lock.pass_read()
-            log = hosted.leader_log_or_error(fetch.current_leader_epoch)
+            log = hosted.local_log_or_error(
+                fetch.current_leader_epoch, leader_only=self._leader_only
+            )
             if isinstance(log, Errors):
                 return await self.force_complete()
             end = log.high_watermark if committed_only else log.log_end_offset
-            # The log was truncated below the fetch offset: the response is OFFSET_OUT_OF_RANGE.
             if end < fetch.fetch_offset:
+                # A consumer is ahead of the high watermark here: it waits for it.
+                if committed_only and fetch.fetch_offset <= log.log_end_offset:
+                    continue
+                # The log was truncated below the fetch offset: the response is OFFSET_OUT_OF_RANGE.
                 return await self.force_complete()
             # Truncated and appended to again: the response says where the logs diverge.
             if log.epochs.divergence(
@@ -141,5 +152,5 @@ class DelayedFetch(DelayedOperation):
         # The follower's state was updated when the fetch arrived; nothing newer is known.
         if self._context.session is not None:
             self._context.session.fetch_completed()
-        reads = await self._reads.read(self._follower, self._context, self._max_bytes)
+        reads = await self._reads.read(self._follower, self._rack, self._context, self._max_bytes)
         self._respond(tuple(reads.answers))

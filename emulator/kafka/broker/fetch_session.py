@@ -72,8 +72,9 @@ class CachedPartition:
         if answer.error is not Errors.NONE:
             self.high_watermark = -1
             return True
-        # The response must always include it, because the follower has to truncate.
-        if answer.diverging_epoch is not None:
+        # The response must always include it: the follower has to truncate, or the consumer should
+        # read elsewhere.
+        if answer.diverging_epoch is not None or answer.preferred_read_replica >= 0:
             return True
         return changed or bool(answer.batches)
 

@@ -24,6 +24,7 @@ from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.truncation import offset_truncation_state
 from emulator.kafka.model.errors import Errors, KafkaError, UnexpectedAppendOffset
 from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch, OffsetLog
+from emulator.kafka.profiles.guards.consumers import FOLLOWER_HW_COMPLETES_FETCHES
 from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
@@ -81,6 +82,8 @@ class ReplicaFetcherThread:
         self._truncates_first = TRUNCATION_BEFORE_WATERMARK in context.guards
         self._follows_log_start = LOG_START_FOLLOWED in context.guards
         self._fenced = FETCH_FENCING in context.guards
+        self._completes_fetches = FOLLOWER_HW_COMPLETES_FETCHES in context.guards
+        self._with_new_hw: list[Partition] = []
         self.leader, self.fetcher_id = leader, fetcher_id
         self.partitions = PartitionStates()
         self._map_lock = Monitor(context.kernel, "partitionMapLock")
@@ -150,6 +153,10 @@ class ReplicaFetcherThread:
                 await checkpoint("fetcher_look")
                 has_second_look = False
             await self._maybe_fetch()
+            # After the response, without the lock (ReplicaFetcherThread.scala@3.3.2 doWork).
+            for hosted in self._with_new_hw:
+                await hosted.complete_delayed_fetches()
+            self._with_new_hw.clear()
         self._context.emit(events.FetcherStopped, self.leader.broker, self.fetcher_id)
         self._ended.resolve(None)
 
@@ -334,7 +341,8 @@ class ReplicaFetcherThread:
     def _update_offsets(self, hosted: Partition, answer: FetchedPartition) -> bool:
         """The high watermark first: the log starts at it at the latest. False: the partition has
         failed."""
-        hosted.update_follower_high_watermark(answer.high_watermark)
+        if hosted.update_follower_high_watermark(answer.high_watermark) and self._completes_fetches:
+            self._with_new_hw.append(hosted)
         log, start = hosted.log, answer.log_start_offset
         assert log is not None
         if not self._follows_log_start or start <= log.log_start_offset:

@@ -18,6 +18,7 @@ from emulator.kafka.broker.fetch_session import CachedPartition, FetchContext
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.broker.replica_selector import PreferredReplicas
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.following import (
     DIVERGING_FETCH_NOT_COUNTED,
@@ -44,6 +45,8 @@ class ReadResults:
     has_newer_hw: bool = False
     """A high watermark that the follower does not have yet; in 2.4 and 2.5 the response does not
     wait."""
+    redirected: set[TopicPartition] = field(default_factory=set)
+    """Partitions that the consumer should read from another replica."""
 
     def add(self, fetch: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
         self.fetches.append(fetch)
@@ -60,28 +63,46 @@ class LocalReads:
         partitions: Pool[Partition],
         error_of_unhosted: Callable[[TopicPartition], Errors],
         quota: ReplicationQuotaManager,
+        preferred: PreferredReplicas,
     ) -> None:
         self._context, self._partitions, self._quota = context, partitions, quota
+        self._preferred = preferred
         self._error_of_unhosted = error_of_unhosted
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self._counts_diverging = DIVERGING_FETCH_NOT_COUNTED not in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
-    async def read(self, follower: int, context: FetchContext, max_bytes: int) -> ReadResults:
-        """Read every partition of the fetch, in order."""
+    def leader_only(self, follower: int, rack: str | None) -> bool:
+        """Whether only the leader serves this fetch: a follower's, or that of an old consumer."""
+        return follower >= 0 or rack is None or not self._preferred.followers_serve
+
+    async def read(
+        self, follower: int, rack: str | None, context: FetchContext, max_bytes: int
+    ) -> ReadResults:
+        """Read every partition of the fetch, in order. `rack`: the consumer's, if it has one."""
         reads, left, at_least_one = ReadResults(), max_bytes, True
+        leader_only = self.leader_only(follower, rack)
         for fetch in context.in_turn():
             hosted = self._partitions.get(fetch.partition)
             if hosted is not None:
                 if not hosted.lock.readable:
                     await hosted.lock.pass_read()
+                if not leader_only:
+                    assert rack is not None
+                    preferred = self._preferred.find(hosted, fetch.fetch_offset, rack)
+                    if preferred is not None:
+                        answer = hosted.redirect(fetch, preferred)
+                        reads.add(fetch, answer, fetch.fetch_offset)
+                        reads.redirected.add(fetch.partition)
+                        reads.has_error = reads.has_error or answer.error is not Errors.NONE
+                        continue
                 # Most fetches find nothing, and skip the steps below.
                 at_end = hosted.read_at_end(fetch)
                 if at_end is not None:
                     reads.add(fetch, at_end, fetch.fetch_offset)
                     continue
             answer, leader_leo, used = self._read_partition(
-                hosted, follower, fetch, left, at_least_one=at_least_one
+                hosted, follower, fetch, left, at_least_one=at_least_one, leader_only=leader_only
             )
             reads.add(fetch, answer, leader_leo)
             if used:
@@ -100,6 +121,7 @@ class LocalReads:
         left: int,
         *,
         at_least_one: bool,
+        leader_only: bool,
     ) -> tuple[FetchedPartition, int, int]:
         """(response, leader's LEO before the read, used bytes of the limit). Called in a read
         section."""
@@ -114,6 +136,7 @@ class LocalReads:
             last_fetched_epoch=fetch.last_fetched_epoch,
             at_least_one=at_least_one,
             committed_only=follower < 0,
+            leader_only=leader_only,
         )
         if isinstance(info, Errors):
             return FetchedPartition(fetch.partition, info, -1, -1, ()), -1, 0

@@ -68,6 +68,11 @@ class MetadataCache:
         """Ids of the live brokers in the cache, ascending."""
         return sorted(self._brokers)
 
+    @property
+    def racks(self) -> dict[int, str]:
+        """The racks of the live brokers that have one."""
+        return {broker: it.rack for broker, it in self._brokers.items() if it.rack is not None}
+
     def partitions(self) -> tuple[TopicPartition, ...]:
         """All partitions in the cache."""
         return tuple(self._partitions)

@@ -478,19 +478,26 @@ class Partition:
         finally:
             self._emit_appended("follower", log, end)
 
-    def update_follower_high_watermark(self, leader_hw: int) -> None:
-        """Apply the high watermark of a fetch response."""
+    def update_follower_high_watermark(self, leader_hw: int) -> bool:
+        """Apply the high watermark of a fetch response. True if that changed it."""
         # Set, not raised: a new leader's high watermark may be lower for a while (spec §3.5).
         log = self.log
         assert log is not None
-        if log.update_high_watermark(leader_hw):
-            self._context.emit(
-                events.HwAdvanced,
-                self.partition,
-                "follower",
-                log.high_watermark,
-                log.log_end_offset,
-            )
+        if not log.update_high_watermark(leader_hw):
+            return False
+        self._context.emit(
+            events.HwAdvanced,
+            self.partition,
+            "follower",
+            log.high_watermark,
+            log.log_end_offset,
+        )
+        return True
+
+    async def complete_delayed_fetches(self) -> None:
+        """What a consumer may read here has changed."""
+        self._delayed.about_to_change(self.partition)
+        await self._delayed.check_and_complete_fetch(self.partition)
 
     def truncate_to(self, offset: int) -> None:
         """Remove the records that the leader does not have."""
@@ -540,14 +547,20 @@ class Partition:
     # -- reads -------------------------------------------------------------------------------------
 
     def leader_log_or_error(self, current_leader_epoch: int) -> OffsetLog | Errors:
-        """The leader's log; or the error of another epoch, or of not leading (getLocalLog)."""
+        """See `local_log_or_error`."""
+        return self.local_log_or_error(current_leader_epoch, leader_only=True)
+
+    def local_log_or_error(
+        self, current_leader_epoch: int, *, leader_only: bool
+    ) -> OffsetLog | Errors:
+        """The log here; or the error of another epoch, or of not leading (getLocalLog)."""
         # The epoch first: an outdated follower learns that it is fenced, not that it should look
         # for another leader. -1 means no epoch (before 2.1, and consumers).
         if current_leader_epoch not in (self.leader_epoch, -1):
             if current_leader_epoch < self.leader_epoch:
                 return Errors.FENCED_LEADER_EPOCH
             return Errors.UNKNOWN_LEADER_EPOCH
-        log = self.log if self.leader_replica_id == self._context.broker else None
+        log = self.leader_log if leader_only else self.log
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
     def latest_offset(self, replica: int, log: OffsetLog) -> int | Errors:
@@ -587,6 +600,21 @@ class Partition:
         hw, start = log.high_watermark, log.log_start_offset
         return FetchedPartition(self.partition, Errors.NONE, hw, start, ())
 
+    def redirect(self, fetch: FetchPartition, preferred: int) -> FetchedPartition:
+        """The response that names the replica to read from, and has no records
+        (fetchOffsetSnapshot)."""
+        log = self.leader_log_or_error(fetch.current_leader_epoch)
+        if isinstance(log, Errors):
+            return FetchedPartition(self.partition, log, -1, -1, ())
+        return FetchedPartition(
+            self.partition,
+            Errors.NONE,
+            log.high_watermark,
+            log.log_start_offset,
+            (),
+            preferred_read_replica=preferred,
+        )
+
     def read_records(
         self,
         fetch_offset: int,
@@ -596,12 +624,13 @@ class Partition:
         last_fetched_epoch: int = UNDEFINED_EPOCH,
         at_least_one: bool,
         committed_only: bool,
+        leader_only: bool = True,
     ) -> ReadInfo | Errors:
         """Read in a read section (the caller has passed the lock). Offsets are taken before the
         read, so that a later append does not make a follower look out of sync. A consumer reads up
         to the high watermark.
         """
-        log = self.leader_log_or_error(current_leader_epoch)
+        log = self.local_log_or_error(current_leader_epoch, leader_only=leader_only)
         if isinstance(log, Errors):
             return log
         end = log.log_end_offset

@@ -28,8 +28,10 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.purgatory import Purgatory
 from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.broker.replica_selector import PreferredReplicas
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
+from emulator.kafka.profiles.guards.consumers import PREFERRED_REPLICA_AT_ONCE
 from emulator.kafka.profiles.guards.following import (
     REPLICA_MADE_WITHOUT_LEADER,
     STOPPED_REPLICA_ANSWERS,
@@ -93,7 +95,14 @@ class ReplicaManager:
         self.state_change_lock = Monitor(context.kernel, "replicaStateChangeLock")
         self.partitions: Pool[Partition] = Pool()
         self._leader_partitions = LeaderPartitions(context)
-        self.reads = LocalReads(context, self.partitions, self._error_of_unhosted, leader_quota)
+        self.reads = LocalReads(
+            context,
+            self.partitions,
+            self._error_of_unhosted,
+            leader_quota,
+            PreferredReplicas(context, metadata_cache),
+        )
+        self._redirects_at_once = PREFERRED_REPLICA_AT_ONCE in context.guards
         self.offline: dict[TopicPartition, None] = {}
         self._unread: dict[TopicPartition, None] = {}
         self.controller_epoch = 0
@@ -233,7 +242,7 @@ class ReplicaManager:
         completes); respond at once if there is enough, otherwise wait (fetchMessages)."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
-        read = await reads.read(follower, context, max_bytes)
+        read = await reads.read(follower, request.rack_id, context, max_bytes)
         # After the reads of all partitions: whether the follower is caught up depends on the log
         # ends before the reads. If this expands an ISR, the response for all partitions waits here
         # for ZooKeeper.
@@ -246,10 +255,13 @@ class ReplicaManager:
             or read.has_error
             or read.has_newer_hw
             or read.has_diverging_epoch
+            or (read.redirected and self._redirects_at_once)
         ):
             respond(tuple(read.answers))
             return
-        parked = DelayedFetch(request, context, max_bytes, reads, self.partitions.get, respond)
+        parked = DelayedFetch(
+            request, context, max_bytes, reads, self.partitions.get, respond, read.redirected
+        )
         # Idle partitions are not among the keys below; one that wakes is then watched.
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)

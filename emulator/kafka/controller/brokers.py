@@ -200,4 +200,4 @@ class Brokers:
 
 def _where(broker: int, info: BrokerInfo) -> LiveBroker:
     endpoint = info.endpoints[0]
-    return LiveBroker(broker, endpoint.host, endpoint.port)
+    return LiveBroker(broker, endpoint.host, endpoint.port, info.rack)

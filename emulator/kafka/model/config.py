@@ -16,6 +16,9 @@ import msgspec
 WITHOUT_EFFECT = frozenset({"log.index.size.max.bytes"})
 """Settings of log files: the emulated log has no indexes (docs/limits.md)."""
 
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
+
 DERIVED = frozenset({"zookeeper.connection.timeout.ms"})
 """Settings whose default is another setting's value."""
 
@@ -86,6 +89,8 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
     replica_lag_max_messages: int = 4000
     controller_message_queue_size: int = 2**31 - 1
+    broker_rack: str = ""
+    replica_selector_class: str = ""
 
     @classmethod
     def of(cls, defaults: Mapping[str, str], settings: Mapping[str, str]) -> KafkaConfig:
@@ -125,6 +130,11 @@ class KafkaConfig(msgspec.Struct, frozen=True, kw_only=True):
         if self.replica_fetch_wait_max_ms > self.replica_socket_timeout_ms:
             raise BadSetting(
                 "replica.fetch.wait.max.ms must not be above replica.socket.timeout.ms"
+            )
+        if self.replica_selector_class not in ("", RACK_AWARE_SELECTOR, LEADER_SELECTOR):
+            raise BadSetting(
+                f"replica.selector.class: {self.replica_selector_class!r} is not emulated"
+                f" (try {RACK_AWARE_SELECTOR})"
             )
         if not all(name.strip() for name in self.log_dirs.split(",")):
             raise BadSetting(f"log.dirs: {self.log_dirs!r} has a directory without a name")

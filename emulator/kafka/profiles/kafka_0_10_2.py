@@ -20,6 +20,7 @@ PROFILE = after(
         "replication.quota.window.num": "11",
         "replication.quota.window.size.seconds": "1",
         "group.max.session.timeout.ms": "300000",
+        "broker.rack": "",
     },
     group_record_versions=(1, 1),
     request_versions={

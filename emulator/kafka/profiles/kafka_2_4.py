@@ -15,6 +15,7 @@ PROFILE = after(
     topic_version=2,
     defaults={
         "max.connections": "2147483647",
+        "replica.selector.class": "",
         # KIP-389 (2.2), and the longest session timeout, for static members (KIP-345, 2.3).
         "group.max.size": "2147483647",
         "group.max.session.timeout.ms": "1800000",

@@ -55,6 +55,8 @@ class FetchRequest(msgspec.Struct, frozen=True):
     forgotten: tuple[TopicPartition, ...] = ()
     replica_epoch: int = -1
     """The follower's broker epoch (v15, KIP-903)."""
+    rack_id: str | None = None
+    """The consumer's `client.rack` (v11, KIP-392); None: from a version without it."""
 
 
 class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
@@ -67,6 +69,8 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
     batches: tuple[Batch, ...]
     diverging_epoch: DivergingEpoch | None = None
     """Where the logs diverge: the follower has to truncate before it continues (v12, KIP-595)."""
+    preferred_read_replica: int = -1
+    """The replica that the consumer should read from instead (v11, KIP-392)."""
 
     @property
     def size(self) -> int:
@@ -179,6 +183,7 @@ class LiveBroker(NamedTuple):
     broker: int
     host: str
     port: int
+    rack: str | None = None
 
 
 class LeaderAndIsrRequest(msgspec.Struct, frozen=True):

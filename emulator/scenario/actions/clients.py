@@ -69,10 +69,15 @@ class ProduceStop(Action, frozen=True, tag="produce_stop"):
 
 
 class Consume(Action, frozen=True, tag="consume"):
-    """A consumer reads the partitions from their start, up to the high watermark."""
+    """A consumer reads the partitions from their start, up to the high watermark.
+
+    `rack` is its `client.rack`: from 2.4 on, with `replica.selector.class` and `broker.rack`, the
+    leader may send it to a replica in that rack (KIP-392).
+    """
 
     topic: str
     partitions: tuple[int, ...]
+    rack: str = ""
 
     def apply(self, world: World) -> None:
         world.clients.consume(self)

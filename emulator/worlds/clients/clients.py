@@ -42,6 +42,9 @@ RELIABLE_EPOCHS = 9
 """From this Metadata version on (Kafka 2.4, after KAFKA-9212) a client trusts the leader epochs in
 it (rd_kafka_has_reliable_leader_epochs); an older broker's count as unknown."""
 UNKNOWN_EPOCH = -1
+PREFERRED_MS = 300_000
+"""For so long a consumer reads from the replica that the leader preferred, then it asks the leader
+again (metadata.max.age.ms; librdkafka's lease)."""
 
 
 class ClientConnection(Protocol):
@@ -206,14 +209,22 @@ class ClusterView:
 
 
 class Consumer:
-    """Reads one partition from its start, up to the high watermark."""
+    """Reads one partition from its start, up to the high watermark: from the leader, or with a
+    `rack` from the replica that the leader prefers (KIP-392)."""
 
     def __init__(
-        self, name: str, bootstrap: Bootstrap, process: Process, partition: TopicPartition
+        self,
+        name: str,
+        bootstrap: Bootstrap,
+        process: Process,
+        partition: TopicPartition,
+        rack: str = "",
     ) -> None:
-        self.name, self.partition = name, partition
+        self.name, self.partition, self._rack = name, partition, rack
         self._kernel, self._view = bootstrap.kernel, ClusterView(bootstrap, process)
         self._offset = 0
+        self._preferred: LiveBroker | None = None
+        self._preferred_until_us = 0
         process.spawn(name, self._run())
 
     async def _run(self) -> None:
@@ -226,27 +237,38 @@ class Consumer:
                 if self.partition not in self._view.leaders:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
                 continue
-            if not await self._fetch(leader):
+            if self._kernel.now >= self._preferred_until_us:
+                self._preferred = None
+            if await self._fetch(self._preferred or leader):
+                continue
+            if self._preferred is not None:
+                # The leader chooses again.
+                self._preferred = None
+            else:
                 self._view.forget(self.partition)
                 await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
 
-    async def _fetch(self, leader: LiveBroker) -> bool:
+    async def _fetch(self, replica: LiveBroker) -> bool:
         # Leader epoch -1: none to fence by; below, replica -1 is a consumer and session epoch -1
         # says that there is no fetch session.
         partition = FetchPartition(self.partition, -1, self._offset, -1, 1 << 20)
-        request = FetchRequest(-1, 500, 1, 50 << 20, 0, -1, (partition,))
+        rack = self._rack or None
+        request = FetchRequest(-1, 500, 1, 50 << 20, 0, -1, (partition,), rack_id=rack)
         try:
-            response = await self._view.request("fetch", leader, request, CONNECT_TIMEOUT_MS)
+            response = await self._view.request("fetch", replica, request, CONNECT_TIMEOUT_MS)
         except Disconnected:
             return False
         assert isinstance(response, FetchResponse)
         if response.error is not Errors.NONE or not response.partitions:
             return False
         fetched = response.partitions[0]
-        if fetched.error is Errors.OFFSET_OUT_OF_RANGE:
-            return await self._reset_offset(leader)
+        if fetched.error is Errors.OFFSET_OUT_OF_RANGE and self._preferred is None:
+            return await self._reset_offset(replica)
         if fetched.error is not Errors.NONE:
             return False
+        if fetched.preferred_read_replica >= 0:
+            self._preferred = self._view.brokers.get(fetched.preferred_read_replica)
+            self._preferred_until_us = self._kernel.now + PREFERRED_MS * 1000
         if fetched.batches:
             before, self._offset = self._offset, fetched.batches[-1].next_offset
             self._kernel.emit(

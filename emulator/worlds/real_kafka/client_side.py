@@ -54,7 +54,8 @@ class RealClients:
         assert isinstance(request, Consume)
         name = f"consumer-{len(self._readers) + 1}"
         consumed = self._notes.consumed.append
-        self._readers.append(Reader(name, request, self._reach(), wall_us, consumed))
+        settings = {**self._reach(), **({"client.rack": request.rack} if request.rack else {})}
+        self._readers.append(Reader(name, request, settings, wall_us, consumed))
 
     def stop_clients(self, topic: str, acks: str | None) -> None:
         for driver in self._drivers:

@@ -130,7 +130,7 @@ class LiveBrokers:
 
     def read(self, entity: Entity) -> tuple[m.LiveBroker, ...]:
         return tuple(
-            m.LiveBroker(b.id_, b.endpoints[0].host, b.endpoints[0].port)
+            m.LiveBroker(b.id_, b.endpoints[0].host, b.endpoints[0].port, getattr(b, "rack", None))
             for b in entity.live_brokers
             if b.endpoints
         )
@@ -141,7 +141,7 @@ class LiveBrokers:
                 {
                     "id_": b.broker,
                     "endpoints": [{"host": b.host, "port": b.port, **PLAINTEXT}],
-                    "rack": None,
+                    "rack": b.rack,
                 }
                 for b in value
             ]

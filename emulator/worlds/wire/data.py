@@ -136,16 +136,23 @@ _FETCHED = PartitionTable(
     m.FetchedPartition,
     "responses.topic",
     "partitions.partition_index",
-    "error=error_code high_watermark log_start_offset batches=records",
+    "error=error_code high_watermark log_start_offset batches=records preferred_read_replica",
     # Without transactions all records below the high watermark are stable.
-    also=lambda p: {
-        "last_stable_offset": p.high_watermark,
-        "aborted_transactions": None,
-        "preferred_read_replica": -1,
-    },
+    also=lambda p: {"last_stable_offset": p.high_watermark, "aborted_transactions": None},
     parts={"diverging_epoch": _DivergingEpochs()},
     adjacent=True,
 )
+
+
+class _RackIds:
+    """The consumer's rack; an empty one is sent by a client that has none."""
+
+    def read(self, entity: Entity) -> str | None:
+        rack: str | None = getattr(entity, "rack_id", None)
+        return rack
+
+    def write(self, value: str | None) -> Values:
+        return {"rack_id": value or ""}
 
 
 class Fetch(Api[m.FetchRequest, m.FetchResponse]):
@@ -163,6 +170,7 @@ class Fetch(Api[m.FetchRequest, m.FetchResponse]):
         parts={
             "partitions": _FETCHES,
             "forgotten": PartitionNumbers("forgotten_topics_data.topic", "partitions"),
+            "rack_id": _RackIds(),
         },
         absent={"session_id": 0},
         also=lambda _: {"isolation_level": 0},

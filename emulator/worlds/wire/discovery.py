@@ -75,7 +75,7 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
         unknown = Errors.UNKNOWN_TOPIC_OR_PARTITION
         return {
             "brokers": [
-                {"node_id": b.broker, "host": b.host, "port": b.port, "rack": None}
+                {"node_id": b.broker, "host": b.host, "port": b.port, "rack": b.rack}
                 for b in response.brokers
             ],
             "cluster_id": response.cluster_id,
@@ -107,7 +107,10 @@ class Metadata(Api[m.MetadataRequest, m.MetadataResponse]):
         }
 
     def read_response(self, entity: Entity, request: m.MetadataRequest) -> m.MetadataResponse:
-        brokers = tuple(m.LiveBroker(b.node_id, b.host, b.port) for b in entity.brokers)
+        brokers = tuple(
+            m.LiveBroker(b.node_id, b.host, b.port, getattr(b, "rack", None))
+            for b in entity.brokers
+        )
         states = tuple(
             PartitionState(
                 TopicPartition(t.name, p.partition_index),

@@ -34,7 +34,7 @@ class Brokers:
         words = ["--id", str(broker), "--zookeeper", str(self.server.address)]
         words += ["--listen", f"127.0.0.1:{self.ports[broker]}"]
         words += ["--data", str(self.folder / f"data-{broker}"), "--trace", str(self.folder)]
-        for pair in sets:
+        for pair in (one.replace("{broker}", str(broker)) for one in sets):
             words += ["--set", pair] if "=" in pair and "." in pair else pair.split(" ")
         return words
 

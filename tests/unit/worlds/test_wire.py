@@ -47,7 +47,15 @@ NONE = Errors.NONE
 EXCHANGES: list[tuple[m.Request, m.Response]] = [
     (
         m.FetchRequest(
-            2, 500, 1, 100, 11, 3, (m.FetchPartition(ORDERS, 7, 4, 0, 1 << 20),), (PAYMENTS,)
+            2,
+            500,
+            1,
+            100,
+            11,
+            3,
+            (m.FetchPartition(ORDERS, 7, 4, 0, 1 << 20),),
+            (PAYMENTS,),
+            rack_id="west",
         ),
         m.FetchResponse(
             NONE,
@@ -55,6 +63,7 @@ EXCHANGES: list[tuple[m.Request, m.Response]] = [
             (
                 m.FetchedPartition(ORDERS, NONE, 4, 0, (STORED,)),
                 m.FetchedPartition(PAYMENTS, Errors.NOT_LEADER_OR_FOLLOWER, -1, -1, ()),
+                m.FetchedPartition(ORDERS, NONE, 4, 0, (), preferred_read_replica=3),
             ),
         ),
     ),
