@@ -29,7 +29,7 @@ def select(client_rack: str, replicas: Iterable[ReplicaView], leader: ReplicaVie
     """The leader, unless only followers are in the client's rack: then the one that is furthest,
     caught up last, and has the greatest id."""
     near = [replica for replica in replicas if replica.rack == client_rack]
-    if not client_rack or not near or leader.rack == client_rack:
+    if not near or leader.rack == client_rack:
         return leader
     return max(near, key=lambda it: (it.log_end_offset, -it.ms_since_caught_up, it.broker))
 
