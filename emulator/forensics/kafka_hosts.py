@@ -25,9 +25,11 @@ def read_kafka_host(folder: Path, broker: int) -> list[AnyEvent]:
     if account is None:
         return []
     profile = profile_of(account.version) if account.version else ""
+    # In old versions nothing but the next request ends the lines of an UpdateMetadata: its event
+    # comes after those that were logged meanwhile.
     return [
         msgspec.structs.replace(event, profile=profile)
         if isinstance(event, e.BrokerStarting) and not event.profile
         else event
-        for event in account.events
+        for event in sorted(account.events, key=lambda event: event.t)
     ]
