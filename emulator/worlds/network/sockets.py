@@ -1,7 +1,7 @@
 """Sockets of one process, on one thread: frames in, frames out, opening and closing of connections.
 
 Callbacks run on this thread; a socket's owner moves them to its own. The broker's end of a
-connection delivers one frame and reads the next only after `read_on` with nothing left to send, as
+connection delivers one frame and reads the next only after `respond` with nothing left to send, as
 Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
 is too long or malformed ends the connection. Each turn reads at most 64 KB of one connection. Owns
 the limits of all connections together: their number, bytes and descriptors. Sources:
@@ -58,6 +58,8 @@ class FramedSocket:
         self.on_end: Callable[[str], None] = lambda _: None
         self._in, self._out = bytearray(), bytearray()
         self._muted = self._over = False
+        self._watched = 0
+        """The events that the selector reports."""
         self._reserved = 0
         """Bytes of the memory for requests that this connection holds: its frame is being read or
         answered."""
@@ -78,9 +80,9 @@ class FramedSocket:
         """Any thread."""
         self._sockets.do(lambda: self._write(data))
 
-    def read_on(self) -> None:
-        """Any thread: the last frame has its response."""
-        self._sockets.do(self._read_on)
+    def respond(self, data: bytes) -> None:
+        """Any thread: the last frame has this response (empty: none), and the next one is read."""
+        self._sockets.do(lambda: self._respond(data))
 
     def refuse(self, error: Malformed) -> None:
         """Any thread: the frame that was delivered last is no request."""
@@ -125,8 +127,9 @@ class FramedSocket:
         self.end(str(error))
 
     def _look(self) -> None:
-        if not self._over:
-            self._sockets.watch(self._socket, self.move, self._interest())
+        if not self._over and self._watched != (interest := self._interest()):
+            self._watched = interest
+            self._sockets.watch(self._socket, self.move, interest)
 
     def _write(self, data: bytes) -> None:
         if self._over:
@@ -159,7 +162,9 @@ class FramedSocket:
         self._in += data
         self._deliver()
 
-    def _read_on(self) -> None:
+    def _respond(self, data: bytes) -> None:
+        if data:
+            self._write(data)
         self._muted = False
         self._release()
         self.deliver()
@@ -221,11 +226,13 @@ class Sockets:
     ) -> None:
         self.limits, self._log = limits or ConnectionLimits(), log
         self._selector = selectors.DefaultSelector()
+        self._watched: set[socket.socket] = set()
+        """What the selector has. Asking itself is slow: it says no by an exception."""
         self._orders: deque[Callable[[], None]] = deque()
         self._wakes, self._woken = socket.socketpair()
         self._wakes.setblocking(False)
         self._woken.setblocking(False)
-        self._running = True
+        self._running, self._is_waking = True, False
         self._connections: Counter[str] = Counter()
         """Accepted ones, by the host at the other end."""
         self._free_bytes = self.limits.queued_max_request_bytes
@@ -244,9 +251,11 @@ class Sockets:
     def do(self, order: Callable[[], None]) -> None:
         """Any thread: run this on the sockets' thread, in order."""
         self._orders.append(order)
-        with suppress(BlockingIOError, OSError):
-            # A full pipe has enough wake-ups.
-            self._wakes.send(b"\0")
+        # This thread takes orders before it waits; and one wake-up is enough for several of them.
+        if threading.get_ident() != self._thread.ident and not self._is_waking:
+            self._is_waking = True
+            with suppress(OSError):
+                self._wakes.send(b"\0")
 
     def listen(
         self, host: str, port: int, accepted: Callable[[FramedSocket], None]
@@ -314,21 +323,24 @@ class Sockets:
     # -- on the sockets' thread --------------------------------------------------------------------
 
     def watch(self, end: socket.socket, move: Callable[[int], None], events: int) -> None:
-        known = end in self._selector.get_map()
         if not events:
             self.forget(end)
-        elif known:
+        elif end in self._watched:
             self._selector.modify(end, events, move)
         else:
             self._selector.register(end, events, move)
+            self._watched.add(end)
 
     def forget(self, end: socket.socket) -> None:
-        if end in self._selector.get_map():
+        if end in self._watched:
+            self._watched.remove(end)
             self._selector.unregister(end)
 
     def _wake(self, _: int) -> None:
         with suppress(BlockingIOError):
             self._woken.recv(READ)
+        # Before the orders are taken: one that comes now is among them, or wakes again.
+        self._is_waking = False
 
     def _loop(self) -> None:
         look_at_s = 0.0
@@ -337,7 +349,7 @@ class Sockets:
                 _LOOK_S if self._paused or self.unsent else None
             ):
                 # An earlier event of this round may have closed it.
-                if key.fileobj in self._selector.get_map():
+                if key.fileobj in self._watched:
                     key.data(ready)
             while self._orders and self._running:
                 self._orders.popleft()()

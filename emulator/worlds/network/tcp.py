@@ -7,6 +7,7 @@ thread. A message that is not Kafka's closes its connection, with a reason, and 
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -55,16 +56,16 @@ class TcpNetwork:
         routes: Mapping[tuple[str, int], tuple[str, int]] | None = None,
         sockets: Sockets | None = None,
     ) -> None:
-        """`log` receives the reasons why connections were closed. `routes` are proxies, by the
-        advertised address that they represent. `sockets`: shared with others, who close them; None:
-        its own."""
+        """`log` receives the reasons why connections were closed, on any thread. `routes` are
+        proxies, by the advertised address that they represent. `sockets`: shared with others, who
+        close them; None: its own."""
         self.kernel, self.clock, self.profile = kernel, clock, profile
         self.links, self.log = links, log
         self.knows = supported_versions(profile)
         self._routes = dict(routes or {})
         self.before_sending: Callable[[], None] = lambda: None
         self.on_invalid_request: Callable[[], None] = lambda: None
-        """Called when a connection was closed because of what came in."""
+        """Called when a connection was closed because of what came in, some time later."""
         self.on_request: Callable[[str], None] = lambda _: None
         """Called with the API of each request."""
         self.check_control_request: Callable[[ControlRequest, Callable[[str], None]], None] = (
@@ -74,6 +75,7 @@ class TcpNetwork:
         self._has_own_sockets = sockets is None
         self._sockets = sockets or Sockets()
         self._reader = ThreadPoolExecutor(1, "reader")
+        self._loader = ThreadPoolExecutor(1, "loader")
         self._servers: dict[int, Any] = {}
         self._accepted: dict[Accepted, None] = {}
         self._opened: dict[TcpConnection, None] = {}
@@ -91,18 +93,16 @@ class TcpNetwork:
     def listen(self, host: str, port: int, name: int, listener: Listener) -> None:
         """Accept at `host:port`, which brokers know as port `name`. Raises OSError."""
 
-        def accepted(line: FramedSocket) -> None:
-            # This runs on the sockets' thread, which must not access the kernel: everything goes
-            # through the clock's inbox.
-            self.clock.put(lambda: self._take(line, listener))
-
-        self._servers[name] = self._sockets.listen(host, port, accepted)
+        self._servers[name] = self._sockets.listen(
+            host, port, lambda line: self._take(line, listener)
+        )
 
     def _take(self, line: FramedSocket, listener: Listener) -> None:
+        """The sockets' thread: the kernel's thread learns of a connection by its first request."""
         connection = Accepted(self, line, listener)
         self._accepted[connection] = None
         line.on_frame = lambda payload: self._take_frame(connection, payload)
-        line.on_end = lambda why: self.clock.put(lambda: connection.ended(why))
+        line.on_end = connection.ended
         line.start()
 
     def _take_frame(self, connection: Accepted, payload: bytes) -> None:
@@ -110,42 +110,51 @@ class TcpNetwork:
         processCompletedReceives): the kernel's thread has no work with what is no request. Who
         sends much, or asks for something new, waits for another thread, and others do not wait for
         him: a stranger could ask for each version of each API, one after the other."""
-
-        is_loaded = has_schema(payload, self.knows)
-
-        def load_and_read() -> None:
-            if not is_loaded:
-                try:
-                    load_schema(payload)
-                except OSError as error:  # the client tries again on another connection
-                    why = f"connection from {connection.client} closed: {error.strerror}"
-                    self.clock.put(partial(self.log, why))
-                    self.clock.put(connection.close)
-                    return
-            connection.read(payload)
-
-        if is_loaded and len(payload) <= SHORT:
+        if not has_schema(payload, self.knows):
+            self._loader.submit(partial(self._load_schema, connection, payload))
+        elif len(payload) <= SHORT:
             connection.read(payload)
         else:
-            self._reader.submit(load_and_read)
+            self._reader.submit(connection.read, payload)
+
+    def _load_schema(self, connection: Accepted, payload: bytes) -> None:
+        """The loader's thread: it rests three times as long as it works, because others want the
+        interpreter meanwhile."""
+        began_s = time.monotonic()
+        try:
+            load_schema(payload)
+        except OSError as error:
+            # The client tries again on another connection.
+            self.log(f"connection from {connection.client} closed: {error.strerror}")
+            connection.close()
+            return
+        self._take_frame(connection, payload)
+        time.sleep(3 * (time.monotonic() - began_s))
 
     def stop_listening(self, port: int) -> None:
         """See emulator.kafka.protocol.transport.Network."""
         self._sockets.stop_listening(self._servers.pop(port))
-        for connection in list(self._accepted):
-            connection.close()
+        self._close_accepted()
+
+    def _close_accepted(self) -> None:
+        def close() -> None:
+            for connection in list(self._accepted):
+                connection.close()
+
+        self._sockets.do(close)
 
     def refused(self, peer: str, why: str) -> None:
-        """The input is not a Kafka request: its connection is closed."""
+        """Any thread: the input is not a Kafka request, and its connection is closed. The kernel's
+        thread counts it when it is awake: a stranger's frames do not wake it."""
         self.log(f"connection from {peer} closed: {why}")
-        self.on_invalid_request()
+        self.clock.put_without_waking(self.on_invalid_request)
 
-    def ended(self, connection: Accepted | TcpConnection) -> None:
-        """A connection has ended."""
-        if isinstance(connection, Accepted):
-            self._accepted.pop(connection, None)
-        else:
-            self._opened.pop(connection, None)
+    def accepted_ended(self, connection: Accepted) -> None:
+        """The sockets' thread."""
+        self._accepted.pop(connection, None)
+
+    def opened_ended(self, connection: TcpConnection) -> None:
+        self._opened.pop(connection, None)
 
     # -- the client's end --------------------------------------------------------------------------
 
@@ -174,8 +183,7 @@ class TcpNetwork:
 
     def process_died(self, _: Process) -> None:
         """Close everything that the process has open."""
-        for accepted in list(self._accepted):
-            accepted.close()
+        self._close_accepted()
         for opened in list(self._opened):
             opened.close()
 
@@ -188,6 +196,7 @@ class TcpNetwork:
                 self.stop_listening(port)
             for opened in list(self._opened):
                 opened.close()
+        self._loader.shutdown(cancel_futures=True)
         self._reader.shutdown()
 
 
@@ -209,8 +218,7 @@ class Accepted:
             request = arrived(payload, self._network.knows)
         # The client tries once more, on this connection, with a version that we have (KIP-511).
         except UnknownApiVersionsVersion as too_new:
-            self._line.write(too_new.answer)
-            self._line.read_on()
+            self._line.respond(too_new.answer)
         except Malformed as error:
             self._line.refuse(error)
         except Exception as error:  # noqa: BLE001
@@ -283,8 +291,7 @@ class Accepted:
             kernel = network.kernel
             network.links.note("answered", read.client_id, read.correlation_id, kernel.cause)
             network.before_sending()
-            self._line.write(frame)
-        self._line.read_on()
+        self._line.respond(frame or b"")
 
     def hang_up(self) -> None:
         """KafkaApis.scala@2.6.3 closeConnection."""
@@ -295,13 +302,12 @@ class Accepted:
 
     def close(self) -> None:
         self._line.close()
-        self._network.ended(self)
 
     def ended(self, why: str) -> None:
-        """The other end closed the connection or sent a malformed frame."""
+        """The sockets' thread: the connection has ended."""
         if self._line.malformed:
             self._network.refused(self._line.peer, why)
-        self._network.ended(self)
+        self._network.accepted_ended(self)
 
 
 def _raise(error: Exception) -> None:
@@ -393,7 +399,7 @@ class TcpConnection:
     def _over(self) -> None:
         if self.open:
             self.open = False
-            self._network.ended(self)
+            self._network.opened_ended(self)
             waiting, self._waiting = self._waiting, deque()
             for _, _, _, on_answer in waiting:
                 on_answer(BROKEN)

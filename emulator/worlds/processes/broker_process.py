@@ -95,7 +95,7 @@ class BrokerOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class ProcessParts:
     """What the brokers of one operating-system process share: time, sockets and the trace. `log`
-    receives what keeps connections out."""
+    receives what keeps connections out, on any thread."""
 
     def __init__(self, options: BrokerOptions, log: Callable[[str], None]) -> None:
         header = Header(
@@ -110,7 +110,7 @@ class ProcessParts:
         self.links = CausalityLog(self._trace.links_path, lambda: sink.next_seq)
         config = KafkaConfig.of(options.profile.values, options.settings)
         limits = msgspec.convert(config, ConnectionLimits, from_attributes=True)
-        self.sockets = Sockets(limits, lambda text: self.clock.put(lambda: log(text)))
+        self.sockets = Sockets(limits, log)
         # Events without a recipient are written when there is time.
         self.clock.on_idle = lambda _: self.flush()
         self._listeners: dict[int, list[Callable[[events.AnyEvent], object]]] = {}
@@ -329,10 +329,15 @@ class StandaloneBroker:
     # -- what it says ------------------------------------------------------------------------------
 
     def log(self, text: str) -> None:
-        """Print one line on standard error, with the time; some text comes from clients."""
-        shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text[:SHOWN])
+        """Any thread: print one line on standard error, with the time; some text comes from
+        clients."""
+        shown = text[:SHOWN]
+        if not shown.isprintable():
+            shown = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in shown)
         now = datetime.now(UTC).strftime("%H:%M:%S.%f")[:-3]
-        print(f"{now} broker {self.options.broker}: {shown}", file=sys.stderr, flush=True)
+        # In one piece: another thread may write a line at the same moment.
+        sys.stderr.write(f"{now} broker {self.options.broker}: {shown}\n")
+        sys.stderr.flush()
 
     def _print_event(self, event: events.AnyEvent) -> None:
         """Print the few events that a user of the process wants to see."""

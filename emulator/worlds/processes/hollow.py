@@ -243,4 +243,5 @@ class HollowBrokers:
 
 
 def _log(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

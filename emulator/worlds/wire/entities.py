@@ -99,10 +99,12 @@ def make(schema: Schema, values: Values) -> Entity:
     return schema(**filled)
 
 
+@cache
 def request_schema(key: int, version: int) -> Schema:
     return cast("Schema", load_request_schema(key, version))
 
 
+@cache
 def response_schema(key: int, version: int) -> Schema:
     return cast("Schema", load_response_schema(key, version))
 

@@ -40,8 +40,7 @@ class Server:
     def answer(self) -> bytes:
         """The next request of any connection, now answered."""
         line, payload = self.frames.get(timeout=10)
-        line.write(struct.pack(">i", len(payload)) + payload)
-        line.read_on()
+        line.respond(struct.pack(">i", len(payload)) + payload)
         return payload
 
 
@@ -74,8 +73,7 @@ def test_who_does_not_read_is_not_served_on() -> None:
     def accepted(line: FramedSocket) -> None:
         def answer(_: bytes) -> None:
             waiting_here.append(line.unsent)
-            line.write(ANSWER)
-            line.read_on()
+            line.respond(ANSWER)
 
         line.on_frame = answer
         line.start()
@@ -115,8 +113,7 @@ def test_requests_wait_while_queued_max_request_bytes_are_taken() -> None:
         third.sendall(framed(b"3" * 50))
         with pytest.raises(queue.Empty):
             server.frames.get(timeout=0.2)
-        line.write(framed(payload))
-        line.read_on()
+        line.respond(framed(payload))
         assert {server.answer()[:1], server.answer()[:1]} == {b"2", b"3"}
 
 
@@ -159,8 +156,7 @@ def test_who_reads_nothing_of_an_answer_is_closed_in_the_end() -> None:
     with serving(connections_max_idle_ms=300) as server, server.connect() as client:
         client.sendall(framed(b"1"))
         line, _ = server.frames.get(timeout=10)
-        line.write(bytes(64 << 20))
-        line.read_on()
+        line.respond(bytes(64 << 20))
         assert server.ends.get(timeout=10) == "its answer was not read"
         assert "it read nothing for 300 ms" in server.log.get(timeout=10)
 
@@ -187,8 +183,7 @@ def test_without_descriptors_nobody_is_accepted_until_there_are_some_again() -> 
                 while server.log.empty():
                     with suppress(queue.Empty):
                         line, payload = server.frames.get(timeout=0.05)
-                        line.write(framed(payload))
-                        line.read_on()
+                        line.respond(framed(payload))
                         break
             assert server.log.get() == (
                 "no new connections are accepted for now: Too many open files, the process may"

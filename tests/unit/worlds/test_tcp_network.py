@@ -303,3 +303,52 @@ def test_who_asks_for_something_new_when_there_are_no_descriptors_is_closed(
 
 def no_descriptors(_: bytes) -> None:
     raise OSError(errno.EMFILE, "Too many open files")
+
+
+def test_a_stranger_is_refused_while_the_kernels_thread_is_busy(served: Served) -> None:
+    """It has no work with what is no request, so a flood does not keep it from its requests."""
+    is_busy, goes_on = threading.Event(), threading.Event()
+
+    def work() -> None:
+        is_busy.set()
+        assert goes_on.wait(10)
+
+    served.clock.put(work)
+    assert is_busy.wait(10)
+    before = len(served.reasons)
+    try:
+        assert rest_of(served, b"\0\0\0\2\0\0") == b""
+        assert "a request of 2 bytes" in served.reasons[before]
+    finally:
+        goes_on.set()
+    assert asks(served) == ANSWER
+
+
+def test_a_long_request_does_not_wait_for_the_schemas_of_others(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = MetadataRequest(("t" * 200,) * 50)
+    assert send_request(("127.0.0.1", served.port), long, 10) == ANSWER
+    is_loading, goes_on = threading.Event(), threading.Event()
+
+    def load(_: bytes) -> None:
+        is_loading.set()
+        assert goes_on.wait(10)
+        patch.undo()
+
+    stranger = request_frame(MetadataRequest(), 8, 1, "stranger")
+    with (
+        monkeypatch.context() as patch,
+        socket.create_connection(("127.0.0.1", served.port), 10) as waits,
+    ):
+        patch.setattr(
+            "emulator.worlds.network.tcp.has_schema", lambda data, _: data[:4] != stranger[4:8]
+        )
+        patch.setattr("emulator.worlds.network.tcp.load_schema", load)
+        waits.sendall(stranger)
+        assert is_loading.wait(10)
+        try:
+            assert send_request(("127.0.0.1", served.port), long, 10) == ANSWER
+        finally:
+            goes_on.set()
+        assert waits.recv(1)
