@@ -10,6 +10,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import NamedTuple
 
 import crc32c
@@ -44,6 +45,11 @@ UNPACKED_BYTES = 16 << 20
 """The limit for a batch's decompressed records: a batch of 1 MB could expand to a gigabyte."""
 
 
+LOOKED_AT, LOOKED_AT_BYTES = 10_000, 1 << 20
+"""How many records of a client's batch are read to find a time, and how much of it is decompressed:
+a frame of 25 KB can have 2.4 million records, for whose reading everybody would wait 8 s."""
+
+
 class UnreadableBatch(Exception):
     """The codec is not supported, or the records are malformed: of clients' batches only the header
     was validated."""
@@ -66,6 +72,11 @@ def batch_of(records: Iterable[tuple[bytes | None, bytes | None]], now_ms: int) 
 
 def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
     """The records of a batch; none for a control batch. Raises UnreadableBatch."""
+    return _records_in(batch, base_offset, UNPACKED_BYTES, is_whole=True)
+
+
+def _records_in(batch: bytes, base_offset: int, most: int, *, is_whole: bool) -> Iterator[Record]:
+    """Decompresses `most` bytes. If all records are wanted, that is too little for a longer one."""
     attributes, base_timestamp = HEADER.unpack_from(batch)[5:8:2]
     if attributes & CONTROL:
         return
@@ -74,7 +85,7 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         case 0:
             pass
         case 1:
-            body = _unpacked(body)
+            body = _unpacked(body, most, is_whole=is_whole)
         case kind:
             raise UnreadableBatch(f"compression {kind}")
     while at < len(body):
@@ -91,16 +102,16 @@ def records_of(batch: bytes, base_offset: int) -> Iterator[Record]:
         at = end
 
 
-def _unpacked(body: bytes) -> bytes:
+def _unpacked(body: bytes, most: int, *, is_whole: bool) -> bytes:
     # 31 selects gzip's format. The limit of `decompress` bounds the memory, and `eof` shows whether
     # data was left.
     unpacking = zlib.decompressobj(wbits=31)
     try:
-        data = unpacking.decompress(body, UNPACKED_BYTES)
+        data = unpacking.decompress(body, most)
     except zlib.error as error:
         raise UnreadableBatch(str(error)) from None
-    if not unpacking.eof:
-        raise UnreadableBatch(f"cut off, or more than {UNPACKED_BYTES:,} bytes when unpacked")
+    if is_whole and not unpacking.eof:
+        raise UnreadableBatch(f"cut off, or more than {most:,} bytes when unpacked")
     return data
 
 
@@ -110,16 +121,21 @@ def max_timestamp(batch: bytes) -> int:
 
 
 def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
-    """The first record with that timestamp or a later one. For a batch whose records cannot be
-    read, its first record represents all."""
+    """The first record with that timestamp or a later one; None if the header says that there is
+    none. Kafka reads all records when a batch is produced, and sets the header's time itself. Here
+    the first record represents all of a batch that does not show such a record in bounded time:
+    its records cannot be read, are too many, or are all earlier."""
     base_ms, max_ms = HEADER.unpack_from(batch)[7:9]
     if max_ms < timestamp_ms:
         return None
+    records = _records_in(batch, base_offset, LOOKED_AT_BYTES, is_whole=False)
     try:
-        records = records_of(batch, base_offset)
-        return next((r for r in records if r.timestamp_ms >= timestamp_ms), None)
+        for record in islice(records, LOOKED_AT):
+            if record.timestamp_ms >= timestamp_ms:
+                return record
     except UnreadableBatch:
-        return Record(base_offset, base_ms, None, None)
+        pass
+    return Record(base_offset, base_ms, None, None)
 
 
 def _field(data: bytes | None) -> bytes:

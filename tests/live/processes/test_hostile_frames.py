@@ -7,21 +7,27 @@ that is still a request is not among them: there is no authentication (SECURITY.
 
 from __future__ import annotations
 
+import gzip
 import os
 import random
+import resource
 import socket
 import struct
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
+import crc32c
 import numpy as np
 import pytest
 
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
     MetadataRequest,
     ProducePartition,
     ProduceRequest,
@@ -51,6 +57,10 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]
 HOSTILE, MANY_HOSTILE = 1_000, 10_000
 QUIET = 1000
 STALL_MS = 500
+IDLE = 2_000
+SMALL_RECORD = b"\x0c\0\0\0\1\1\0"
+"""Seven bytes: no key, no value."""
+
 PRODUCE = 8
 KNOWS = supported_versions(profiles()["2.6"])
 LENGTHS = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xb3", b"\x80\0\0\0", b"\0\xff\xff\xff"]
@@ -223,6 +233,57 @@ def test_a_metadata_request_of_megabytes_stalls_nobody(
         )
     assert stalled < 2
     brokers.until(brokers.by_id[1].log_text, lambda text: "more than 10000 entries" in text)
+
+
+def bomb(records: bytes, max_timestamp_ms: int) -> bytes:
+    """A produced batch of gzipped records whose header claims a later time than they have."""
+    count, body = len(records) // len(SMALL_RECORD), gzip.compress(records)
+    checked = struct.pack(">hiqqqhii", 1, count - 1, 0, max_timestamp_ms, -1, -1, -1, count) + body
+    return struct.pack(">qiibI", 0, 9 + len(checked), -1, 2, crc32c.crc32c(checked)) + checked
+
+
+def test_a_small_batch_that_unpacks_to_megabytes_stalls_nobody(
+    brokers: Brokers, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """25 KB become 16 MB of records; a broker read all 2.4 million to find one of that time."""
+    brokers.create("orders", (1, 2, 3))
+    brokers.until(lambda: brokers.partition(1, "orders"), lambda s: s is not None)
+    address, orders = ("127.0.0.1", brokers.ports[1]), TopicPartition("orders", 0)
+    data = bomb(SMALL_RECORD * ((16 << 20) // len(SMALL_RECORD)), 2_000)
+    produce = ProduceRequest(-1, 30_000, (ProducePartition(orders, 1, len(data), data),))
+    answer = send_request(address, produce, 60)
+    assert isinstance(answer, ProduceResponse)
+    assert answer.partitions[0].error.name == "NONE"
+    began = time.perf_counter()
+    found = send_request(
+        address, ListOffsetsRequest(-1, orders, -1, earliest=False, timestamp_ms=1_000), 60
+    )
+    stalled = time.perf_counter() - began
+    with capsys.disabled():
+        print(f"\n{len(data):,} bytes that unpack to 16 MB: looked up in {stalled * 1000:.0f} ms")
+    assert isinstance(found, ListOffsetsResponse)
+    assert found.offset == 0
+    assert stalled < 2
+
+
+def test_two_thousand_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16_384), hard))
+    try:
+        with three_brokers(tmp_path) as brokers, ExitStack() as idle:
+            brokers.create("orders", (1, 2, 3), min_insync_replicas="2")
+            brokers.until(lambda: brokers.partition(1, "orders"), lambda s: s is not None)
+            for _ in range(IDLE):
+                idle.enter_context(socket.create_connection(("127.0.0.1", brokers.ports[1]), 30))
+            client = GoodClient(brokers, 1)
+            for _ in range(100):
+                client.produce()
+            client.close()
+            assert not any(broker.is_dead for broker in brokers.by_id.values())
+            assert "no new connections" not in brokers.said()
+            assert client.p99_ms(0) < STALL_MS
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def stop(controller: int, epoch: int) -> StopReplicaRequest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -115,3 +116,19 @@ def test_records_that_cannot_be_are_refused_and_looked_up_as_one(body: bytes, wh
 def test_a_compressed_batch_unpacks_to_no_more_than_it_may(body: bytes, why: str) -> None:
     with pytest.raises(UnreadableBatch, match=why):
         list(records_of(_of_records(body, attributes=GZIP), 70))
+
+
+@pytest.mark.parametrize(
+    "records", [bytes(64 << 20), b"\x0c\0\0\0\1\1\0" * 2_000_000], ids=["zeros", "small records"]
+)
+def test_a_small_batch_that_unpacks_to_megabytes_is_looked_up_in_a_moment(records: bytes) -> None:
+    """Its header claims a later time than any of its records has: all would be read."""
+    fields = list(HEADER.unpack_from(_of_records(gzip.compress(records), GZIP)))
+    fields[8] = 2000
+    batch = HEADER.pack(*fields) + gzip.compress(records)
+    assert len(batch) < 100_000
+    began = time.thread_time()
+    record = first_not_before(batch, 70, 1500)
+    assert time.thread_time() - began < 1  # 20 to 60 ms; all records take 8 s
+    assert record is not None
+    assert (record.offset, record.timestamp_ms) == (70, 1000)
