@@ -28,14 +28,14 @@ from emulator.cli.parts.options import (
 )
 from emulator.cli.parts.progress import ProgressLine
 from emulator.cli.parts.run_report import EXIT_CODES
-from emulator.cli.parts.target import EMBEDDED, PROCESSES
+from emulator.cli.parts.target import CONTAINERS, EMBEDDED, PROCESSES
 from emulator.runs.session import Request
 from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.version import read_version
 from emulator.scenario.written import parameters
-from emulator.search.soak.schedule import LEAST_S, NAME, draw_schedule, soak_faults
+from emulator.search.soak.schedule import LEAST_S, NAME, draw_schedule, supported_faults
 from emulator.search.soak.soak import SoakResult, faults_before, soak
 from emulator.view.event_text import counted
 from emulator.worlds.processes.small_disk import can_mount
@@ -71,6 +71,14 @@ def command(
             help="A killed broker loses what it has not synced; brokers sync each record.",
         ),
     ] = False,
+    target: Annotated[
+        str,
+        typer.Option(
+            metavar=f"{PROCESSES}|{CONTAINERS}",
+            help="Where brokers run. In containers no disk is full, no clock jumps, and"
+            " descriptors last.",
+        ),
+    ] = PROCESSES,
     java: Annotated[
         str,
         typer.Option(metavar="VERSION", help=f"Release of the Java client, or {NO_JAVA}."),
@@ -82,7 +90,7 @@ def command(
     as_json: AsJson = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress line.")] = False,
 ) -> None:
-    """Run real clients against three broker processes while faults strike, and judge what they saw.
+    """Run real clients against three brokers while faults strike, and judge what they saw.
 
     confluent-kafka and the Java client produce with idempotence and acks=all (min.insync.replicas
     2), and read everything again and again. Faults are drawn from the seed: kills, pauses, cut and
@@ -94,6 +102,7 @@ def command(
     \b
       isr soak --minutes 5 --seed 7
       isr soak --profile 2.6 --upgrade 2.7
+      isr soak --target containers
 
     Exit codes: 0 the history holds; 1 it does not; 2 unknown: interrupted, not everything was
     read, or the trace violates an invariant and no known hazard explains it.
@@ -106,7 +115,11 @@ def command(
         read_version({}, chosen_version(upgrade, guard, None))
     read_version({}, chosen)
     console = report_console(as_json=as_json)
-    kinds = dict(soak_faults())
+    if target not in (PROCESSES, CONTAINERS):
+        raise UserError(f"--target {target}: {PROCESSES} or {CONTAINERS}")
+    if machines_crash and target == CONTAINERS:
+        raise UserError(f"--machines-crash: not with --target {CONTAINERS}, whose files stay")
+    kinds = supported_faults(target)
     for name in fault or ():
         if name not in kinds:
             raise UserError(f"--fault {name}: not one of {', '.join(kinds)}")
@@ -121,13 +134,14 @@ def command(
         number, seconds, profile, upgrade or "", kinds, machines_crash=machines_crash
     )
     scenario = loads(text, NAME, f"soak-{number:#x}.yaml", chosen=chosen)
-    check_playable(scenario, EMBEDDED, 1, PROCESSES)
+    check_playable(scenario, EMBEDDED, 1, target)
     console.print(announcement(NAME, number, EMBEDDED, scenario.duration_us))
     words = ["--minutes", f"{minutes:g}", *chosen.words(), "--seed", f"{number:#x}"]
     words += ["--upgrade", upgrade] if upgrade else []
     for name in fault or ():
         words += ["--fault", name]
     words += ["--machines-crash"] if machines_crash else []
+    words += ["--target", target] if target != PROCESSES else []
     words += ["--java", java] if java != "2.6.3" else []
     words += ["--out", str(out)] if out != Path("runs") else []
     repeat = shlex.join(["isr", "soak", *words])
@@ -135,7 +149,7 @@ def command(
         scenario=scenario,
         seed=number,
         zookeeper=EMBEDDED,
-        target=PROCESSES,
+        target=target,
         repeat=repeat,
         base=out,
     )

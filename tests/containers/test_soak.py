@@ -16,6 +16,7 @@ import pytest
 
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.base import guards
+from tests.clients.test_soak import soak
 from tests.command import Isr
 from tests.containers.conftest import left_by
 from tests.harmless import is_harmless
@@ -64,6 +65,17 @@ def test_random_faults(isr: Isr, tmp_path: Path, seconds: int, cured: bool) -> N
     if summary["lost"] or cured:
         _every_loss_has_a_name(summary["violations"], summary["lost"], cured=cured)
     _nobody_died_by_itself(Path(summary["run_directory"]))
+    assert left_by() == []
+
+
+@pytest.mark.soak
+def test_what_real_clients_saw_of_containers(tmp_path: Path) -> None:
+    words = ("--target", "containers", "--minutes", "4", "--seed", "5")
+    code, result = soak(tmp_path, *words)
+    assert result["history"]["findings"] == []
+    assert (result["problems"], code in (0, 2)) == ([], True)
+    assert result["history"]["acknowledged"] > 1000
+    assert not {"disk", "jump_clock", "use_up_descriptors"} & set(result["faults"])
     assert left_by() == []
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from emulator.scenario.load import LoadedScenario
 
 EMBEDDED, DOCKER, SIMULATED = "embedded", "docker", "simulated"
-LIVE, PROCESSES = "live", "processes"
+LIVE, PROCESSES, CONTAINERS = "live", "processes", "containers"
 
 Target = Literal["simulated", "live", "processes", "containers", "compose"]
 TARGETS: tuple[str, ...] = get_args(Target)

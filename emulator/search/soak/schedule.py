@@ -19,6 +19,8 @@ from emulator.scenario.actions.life import Crash, EndsProcess, Kill, Start, Term
 from emulator.scenario.schema import Step
 from emulator.search.fuzz.worlds import parameters_of, restarts, written
 from emulator.search.soak.situations import ROLL_EVERY_MS, Situation, situations_of
+from emulator.worlds.live import EMBEDDED
+from emulator.worlds.targets import capabilities_of
 
 NAME, TOPIC, PARTITIONS = "soak", "soak", 4
 BROKERS = (1, 2, 3)
@@ -56,6 +58,18 @@ Entry = dict[str, object]
 def soak_faults() -> dict[str, type[Action]]:
     """What is drawn, by name."""
     return {name: kind for name, kind in sorted(actions().items()) if kind.soak_weight}
+
+
+def supported_faults(target: str) -> dict[str, type[Action]]:
+    """What can be done to the brokers of a target."""
+    capabilities, _ = capabilities_of(target, EMBEDDED, {})
+    draw = Draw(Stream(0), BROKERS, {}, {})
+    samples = {name: kind.drawn_for_soak(draw) for name, kind in soak_faults().items()}
+    return {
+        name: soak_faults()[name]
+        for name, action in samples.items()
+        if action is not None and not capabilities.refusal(action)
+    }
 
 
 def draw_schedule(

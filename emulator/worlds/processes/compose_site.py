@@ -34,6 +34,7 @@ from zk.real.txnlog import Entry, within
 if TYPE_CHECKING:  # the Docker SDK takes half a second to import
     from docker.models.containers import Container
 
+PORT = 9092
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 ONE_OFF = "com.docker.compose.oneoff"
 STOPS_S = 60
@@ -126,7 +127,7 @@ class ComposeDeployment(ContainerDeployment):
         ensure_chroot(self.zookeeper)
 
     def address_of(self, broker: int) -> tuple[str, int]:
-        return self.advertised_address(broker) if self._inside else super().address_of(broker)
+        return (self._alias(broker), PORT) if self._inside else super().address_of(broker)
 
     def _published(self, broker: int) -> dict[str, tuple[str, int]]:
         return {} if self._inside else super()._published(broker)

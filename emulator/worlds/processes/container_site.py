@@ -29,7 +29,6 @@ if TYPE_CHECKING:  # the Docker SDK takes half a second to import
 
 IMAGE = "kafka-isr-emulator"
 RUN_LABEL = "kafka-isr-emulator-run"
-PORT = 9092
 _WATCHDOG = """
 import sys
 if not sys.stdin.readline():
@@ -87,25 +86,28 @@ class ContainerDeployment:
         return made
 
     def words(self, broker: int) -> list[str]:
-        words = [
-            "--listen",
-            f"0.0.0.0:{PORT}",
-            "--advertise",
-            "{}:{}".format(*self.advertised_address(broker)),
-        ]
+        host, port = self.advertised_address(broker)
+        words = ["--listen", f"0.0.0.0:{port}", "--advertise", f"{host}:{port}"]
         return [*words, "--data", "/data", "--trace", "/traces"]
 
     def advertised_address(self, broker: int) -> tuple[str, int]:
-        return f"broker-{broker}", PORT
+        """Clients of this machine reach a broker there, and so does the broker itself; brokers
+        reach each other through proxies."""
+        return self.address_of(broker)
 
     def address_of(self, broker: int) -> tuple[str, int]:
         return HOST, self._reserved[broker].getsockname()[1]
 
     def _published(self, broker: int) -> dict[str, tuple[str, int]]:
-        return {f"{PORT}/tcp": self.address_of(broker)}
+        host, port = self.address_of(broker)
+        return {f"{port}/tcp": (host, port)}
+
+    def _alias(self, broker: int) -> str:
+        """Its name in the network."""
+        return f"broker-{broker}"
 
     def _make(self, broker: int, words: list[str]) -> Container:
-        alias, _ = self.advertised_address(broker)
+        alias = self._alias(broker)
         return self.engine.containers.create(
             self._image,
             ["broker", *words],
@@ -147,11 +149,10 @@ class ContainerDeployment:
 
     def plug(self, broker: int, /, *, connected: bool) -> bool:
         network = self.engine.networks.get(self.network)
-        alias, _ = self.advertised_address(broker)
 
         def done(container: Container) -> None:
             if connected:
-                network.connect(container, aliases=[alias])
+                network.connect(container, aliases=[self._alias(broker)])
             else:
                 network.disconnect(container)
 

@@ -12,7 +12,14 @@ from emulator.scenario.actions.disk import DiskFault
 from emulator.scenario.actions.life import EndsProcess, Start
 from emulator.scenario.load import LoadedScenario, loads
 from emulator.scenario.written import parameters
-from emulator.search.soak.schedule import QUIET_S, draw_schedule, fault_counts, stop_us
+from emulator.search.soak.schedule import (
+    QUIET_S,
+    draw_schedule,
+    fault_counts,
+    soak_faults,
+    stop_us,
+    supported_faults,
+)
 from emulator.worlds.processes.host import process_capabilities
 
 SECONDS = 900
@@ -37,6 +44,19 @@ def test_processes_can_be_given_all_of_it_and_it_is_healed_before_clients_end(se
         if not isinstance(step.action, Start):
             assert step.at_us <= healed_us
     assert healed_us < stop_us(SECONDS) < scenario.duration_us
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_containers_can_be_given_what_is_drawn_for_them(seed: int) -> None:
+    kinds = supported_faults("containers")
+    capabilities = process_capabilities({}, ensemble=True)
+    assert soak_faults().keys() - kinds == {"disk", "jump_clock", "use_up_descriptors"}
+    for step in drawn(seed, kinds=tuple(kinds)).steps:
+        assert capabilities.refusal(step.action) == ""
+
+
+def test_processes_can_be_given_every_fault_of_a_soak() -> None:
+    assert supported_faults("processes") == soak_faults()
 
 
 def test_whatever_ends_a_broker_is_followed_by_a_start() -> None:
