@@ -18,6 +18,8 @@ from emulator.scenario.errors import ScenarioError, UserError, instead_of
 from emulator.scenario.units import BadDuration, duration_us
 
 DEPTH_MAX = 20
+DIGITS_MAX = 300
+_ENDLESS_NUMBER = re.compile(rf"\d{{{DIGITS_MAX + 1}}}")
 # libyaml's is eight times as fast; a build of PyYAML may be without it.
 _LOADER: type[yaml.SafeLoader | yaml.CSafeLoader] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NULL = "tag:yaml.org,2002:null"
@@ -83,7 +85,11 @@ class Item:
         """A single value as text."""
         if not isinstance(self.node, yaml.ScalarNode) or self.is_null:
             self.fail(f"expected a single value, not {self._kind()}")
-        return str(self.node.value)
+        text = str(self.node.value)
+        # Python refuses to read a number of more than 4,300 digits, in whatever has one.
+        if _ENDLESS_NUMBER.search(text):
+            self.fail(f"a number of more than {DIGITS_MAX} digits")
+        return text
 
     def whole(self, least: int | None = 0) -> int:
         """A whole number of at least `least` (None: of any sign)."""

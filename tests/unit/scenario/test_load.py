@@ -271,6 +271,9 @@ def test_a_setting_of_the_command_line_wins_everywhere() -> None:
         ("  brokers: 3", "  brokers: [1, 2", "tried.yaml:5: invalid YAML"),
         ("  brokers: 3", "  brokers: *three", "aliases are not read here"),
         ("  brokers: 3", "  brokers: !!int 3", "tags are not read here"),
+        # Python's own error for 5,000 digits came through (found by tests/fuzz_decoders).
+        ("orders-0 becomes", f"orders-{'9' * 5000} becomes", "a number of more than 300 digits"),
+        ("run: ", f"run: {'9' * 5000}", "a number of more than 300 digits"),
         ("topics:\n", "topics: 5\nx:\n", "there is no such key"),
         ("workload:\n", "workload: {a: 1}\nexpect:\n", "expect: is there twice"),
     ],
