@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.topic_names import illegal_name_reason
 from emulator.kafka.protocol import messages as m
 from emulator.trace.values import PartitionState, TopicPartition
@@ -47,6 +48,13 @@ _SENDER = "controller_id controller_epoch broker_epoch"
 """Which controller sends it, and (KIP-380) to which process of the broker."""
 
 
+def learn_topic_ids(entity: Entity, responses: Sequence[m.Response]) -> None:
+    """Of a request that the broker has accepted: a forged one teaches nothing."""
+    if all(getattr(response, "error", None) is Errors.NONE for response in responses):
+        for topic in getattr(entity, "topic_states", ()):
+            learn(topic.topic_name, getattr(topic, "topic_id", None))
+
+
 class StateTable:
     """Partition states of a request: grouped by topic from 2.2 on, flat before. From 2.8 on a topic
     has its id beside it."""
@@ -59,10 +67,7 @@ class StateTable:
 
     def read(self, entity: Entity) -> tuple[PartitionState, ...]:
         if hasattr(entity, "topic_states"):
-            states = self._grouped.read(entity)
-            for topic in entity.topic_states:
-                learn(topic.topic_name, getattr(topic, "topic_id", None))
-            return states
+            return self._grouped.read(entity)
         return tuple(map(self._single.read, entity.ungrouped_partition_states))
 
     def write(self, value: Sequence[PartitionState]) -> Values:
@@ -124,6 +129,11 @@ class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
         m.LeaderAndIsrResponse, "error=error_code", parts={"partitions": RoleErrors()}
     )
 
+    def write_response(self, entity: Entity, responses: Sequence[m.LeaderAndIsrResponse]) -> Values:
+        # First: the response names topics by their ids.
+        learn_topic_ids(entity, responses)
+        return self.response.write(responses[0])
+
 
 class LiveBrokers:
     """Clients get a broker's first endpoint."""
@@ -165,6 +175,12 @@ class UpdateMetadata(Api[m.UpdateMetadataRequest, m.UpdateMetadataResponse]):
         },
     )
     response = FieldTable(m.UpdateMetadataResponse, "error=error_code")
+
+    def write_response(
+        self, entity: Entity, responses: Sequence[m.UpdateMetadataResponse]
+    ) -> Values:
+        learn_topic_ids(entity, responses)
+        return self.response.write(responses[0])
 
 
 _STOPPED = PartitionTable(

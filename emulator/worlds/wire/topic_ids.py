@@ -18,7 +18,7 @@ _ids: dict[str, UUID] = {}
 
 
 def learn(topic: str, topic_id: UUID | None) -> None:
-    """None: the topic has no id."""
+    """From a request that the broker has accepted. None: the topic has no id."""
     if topic_id is not None:
         _names[topic_id] = topic
         _ids[topic] = topic_id

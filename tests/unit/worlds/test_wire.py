@@ -274,12 +274,15 @@ def test_what_real_kafka_sends_with_topic_ids_is_read_and_answered(
 
 
 @pytest.mark.usefixtures("topic_ids")
-def test_topic_ids_are_those_of_the_last_controller_request() -> None:
+def test_topic_ids_are_those_of_the_last_controller_request_that_was_accepted() -> None:
     knows = supported_versions(profiles()["2.8"])
     frame = request_frame(m.UpdateMetadataRequest(1, 5, 99, (STATE,), LIVE), 7, 1, "c")[4:]
     again = UUID(int=0x9ABC)
     assert frame.count(TOPIC_IDS["orders"].bytes) == 1
-    arrived(frame.replace(TOPIC_IDS["orders"].bytes, again.bytes), knows)
+    read = arrived(frame.replace(TOPIC_IDS["orders"].bytes, again.bytes), knows)
+    read.answer([m.UpdateMetadataResponse(Errors.STALE_CONTROLLER_EPOCH)])
+    assert id_of("orders") == TOPIC_IDS["orders"], "it was refused"
+    read.answer([m.UpdateMetadataResponse(NONE)])
     assert (id_of("orders"), name_of(again)) == (again, "orders")
 
 
