@@ -8,6 +8,7 @@ from emulator.invariants.base import Violation
 from emulator.invariants.followers_fetch import DoesNotFetch
 from emulator.invariants.known.base import Hazard, missing_members
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
+from emulator.invariants.truncations_spare_the_committed import CommittedRecordsTruncated
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import CoreState
@@ -36,12 +37,15 @@ class LossyRestart(Hazard):
         "reads are consistent",
         "replicas return to isr",
         "followers fetch",
+        "truncations spare the committed",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The broker came back from such a crash without its records and has not fetched them
         since; or such a broker has led the partition. Each replica that stays out of the ISR has
-        given up fetching, because that leader's batches do not begin at its log end."""
+        given up fetching, because that leader's batches do not begin at its log end. A replica that
+        truncates follows such a leader, whose new records have the epoch and offsets of lost ones.
+        """
         if violation.partition is None:
             return False
         losses = _Losses(violation.partition)
@@ -51,12 +55,14 @@ class LossyRestart(Hazard):
             return missing_members(violation) <= losses.without_fetcher()
         for event in events[: violation.facts[1] + 1]:
             losses.hear(event)
-        return losses.gave_up or violation.broker in losses.short
+        if isinstance(violation, CommittedRecordsTruncated):
+            return violation.leader in losses.gave_up
+        return bool(losses.gave_up) or violation.broker in losses.short
 
 
 class _Losses:
-    """Brokers that restarted with a shorter log of one partition: `short`. `gave_up`: one of them
-    has led it without all committed records."""
+    """Brokers that restarted with a shorter log of one partition: `short`. `gave_up`: those
+    that have led it without all committed records."""
 
     def __init__(self, partition: TopicPartition) -> None:
         self._partition, self._state = partition, CoreState()
@@ -68,7 +74,7 @@ class _Losses:
         self.short: set[int] = set()
         self._stopped: set[int] = set()
         self._ended: set[tuple[int, int]] = set()
-        self.gave_up = False
+        self.gave_up: set[int] = set()
 
     def without_fetcher(self) -> set[int]:
         """Brokers that do not fetch the partition: it is marked failed there, or the thread to its
@@ -120,7 +126,7 @@ class _Losses:
             self._lossy_leaders.add(broker)
         self._crashed.discard(broker)
         if isinstance(event, e.BecomesLeader) and broker in self.short and self._lacks(broker):
-            self.gave_up = True
+            self.gave_up.add(broker)
 
     def _lacks(self, broker: int) -> bool:
         committed = self._state.committed.of(self._partition)

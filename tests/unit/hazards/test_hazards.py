@@ -14,6 +14,7 @@ from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
 from emulator.invariants.nothing_is_left_to_do import StillCommanded, StillReassigned, StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas, NoLeader
+from emulator.invariants.truncations_spare_the_committed import CommittedRecordsTruncated
 from emulator.trace import events as e
 from emulator.trace.values import Parameters, PartitionState, TopicPartition
 from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
@@ -418,7 +419,7 @@ def test_a_bounce_that_the_controller_sees() -> None:
 def leading_on(lose: str) -> History:
     """1's machine crashes; it leads on in the same epoch, with three of its five records."""
     history = History().started(1, 2, 3).elected().created().appended(1, 0, 5).copied(0, 5, 2, 3)
-    history.tell(e.ActionApplied, 1, "crash", Parameters(lose=lose)).started(1)
+    history.hw(1, 5).tell(e.ActionApplied, 1, "crash", Parameters(lose=lose)).started(1)
     return history.tell(e.BecomesLeader, 1, ORDERS, 0, 3, 3)
 
 
@@ -434,6 +435,18 @@ def test_a_partition_that_failed_at_a_lossy_leaders_batch() -> None:
     assert recognise(both, history.events) == "", "3 fetches"
     history.tell(e.BecomesFollower, 2, ORDERS, 1, 1, 5, 3)
     assert recognise(STAYS_OUT, history.events) == "", "2 fetches again"
+
+
+def test_a_truncation_to_the_end_of_a_lossy_leader() -> None:
+    """The leader's next records have the epoch and the offsets of those that it lost."""
+    for lose, hazard in (("disk", "lossy restart"), ("nothing", "")):
+        history = leading_on(lose)
+        cut = CommittedRecordsTruncated(
+            2, 1, 5, 3, facts=(-1, len(history.events) - 1), partition=ORDERS, broker=2
+        )
+        assert recognise(cut, history.events) == hazard
+        other = msgspec.structs.replace(cut, leader=3)
+        assert recognise(other, history.events) == ""
 
 
 def test_a_fetcher_that_ended_at_a_lossy_leaders_batch() -> None:
