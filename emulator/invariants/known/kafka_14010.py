@@ -15,26 +15,37 @@ from emulator.trace.events import AnyEvent
 class RefusesItsOwnRepetition(Hazard):
     """AlterIsrManager.scala@2.8.2 handleAlterIsrResponse runs the callback before it removes the
     entry, so a resubmission finds the entry and is refused. Then the entry is removed, and nothing
-    is sent (H19)."""
+    is sent (H19). The refusal is an exception that leaves onComplete before
+    maybePropagateIsrChanges: proposals that wait for this response stay, too, until the next
+    one."""
 
     name = "KAFKA-14010"
     about = (
         "A leader repeats its proposal after an error, while the first one is still in the map. "
-        "The repetition is refused as a duplicate, and the partition stays pending for ever."
+        "The repetition is refused as a duplicate, and the partition stays pending for ever. "
+        "So do others that wait for the same response, until the broker proposes again."
     )
     breaks = ("replicas return to isr",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The leader's resubmission was refused, and the leader has not changed since."""
+        """The leader's resubmission was refused, and the leader has not changed since; or its
+        proposal waited for that response, and was never sent."""
         name = violation.partition
-        repeated, refused = -1, False
+        proposer, repeated = 0, -1
+        refused = waits = stranded = False
         for event in events:
             match event:
                 case e.BecomesLeader(partition=at) if at == name:
-                    refused = False
-                case e.AlterIsrFailed(partition=at, outcome="resubmitted") if at == name:
+                    refused = waits = stranded = False
+                case e.AlterIsrProposed(partition=at) if at == name:
+                    proposer, waits, stranded = event.broker, True, False
+                case e.AlterIsrSent(broker=sender, partitions=sent) if sender == proposer:
+                    if name in sent:
+                        waits = stranded = False
+                case e.AlterIsrFailed(outcome="resubmitted"):
                     repeated = event.seq
-                case e.AlterIsrFailed(partition=at, error="OPERATION_NOT_ATTEMPTED") if at == name:
-                    if event.cause == repeated and event.outcome == "stays pending":
-                        refused = lacks(CLEAR_BEFORE_CALLBACK, event, events)
-        return refused
+                case e.AlterIsrFailed(error="OPERATION_NOT_ATTEMPTED", outcome="stays pending"):
+                    if event.cause == repeated and lacks(CLEAR_BEFORE_CALLBACK, event, events):
+                        refused = refused or event.partition == name
+                        stranded = stranded or (waits and event.broker == proposer)
+        return refused or stranded

@@ -356,6 +356,26 @@ def test_a_repeated_proposal_that_is_refused_as_a_duplicate(version: str, hazard
     assert recognise(STAYS_OUT, history.events) == ""
 
 
+@pytest.mark.parametrize(("version", "hazard"), [("2.8", "KAFKA-14010"), ("3.3", "")])
+def test_a_proposal_that_waits_for_such_a_response(version: str, hazard: str) -> None:
+    other = TopicPartition("other", 0)
+    history = proposing(version)
+    history.tell(e.AlterIsrFailed, 1, other, "expand", "UNKNOWN_SERVER_ERROR", "resubmitted", 0)
+    error = "OPERATION_NOT_ATTEMPTED"
+    history.tell(e.AlterIsrFailed, 1, other, "expand", error, "stays pending", 0)
+    assert recognise(STAYS_OUT, history.events) == hazard
+    history.tell(e.AlterIsrSent, 1, 3, (ORDERS,), 1, 1)
+    assert recognise(STAYS_OUT, history.events) == "", "the next proposal takes it along"
+
+
+def test_a_proposal_that_was_sent_does_not_wait_for_such_a_response() -> None:
+    other, error = TopicPartition("other", 0), "OPERATION_NOT_ATTEMPTED"
+    history = proposing("2.8").tell(e.AlterIsrSent, 1, 3, (ORDERS, other), 1, 1)
+    history.tell(e.AlterIsrFailed, 1, other, "expand", "UNKNOWN_SERVER_ERROR", "resubmitted", 0)
+    history.tell(e.AlterIsrFailed, 1, other, "expand", error, "stays pending", 0)
+    assert recognise(STAYS_OUT, history.events) == ""
+
+
 def refused(history: History) -> History:
     error = "INVALID_UPDATE_VERSION"
     return history.tell(e.AlterIsrDecided, 3, ORDERS, 1, (1, 3), error, -1, (), -1)
