@@ -18,7 +18,7 @@ from emulator.conformance import calibration as fitting
 from emulator.conformance import player
 from emulator.conformance.actions import CannotPlay
 from emulator.conformance.calibration import PERCENTILES, Calibration, calibration_from
-from emulator.conformance.delays import Delays, delays_of
+from emulator.conformance.delays import Delays
 from emulator.conformance.recording import BadRecording, Recording, read_recording
 from emulator.kafka.profiles.base import profile_of
 from emulator.scenario.errors import UserError
@@ -75,7 +75,7 @@ def command(
         if not folders:
             folders = [_record(kafka, kafka_home, quiet=quiet, as_json=as_json)]
         reals = [_read(folder) for folder in folders]
-        recorded = [delays_of(real, {}) for real in reals]
+        recorded = [fitting.measured(real) for real in reals]
         declared = _played(reals, seeds, jobs, None, quiet=quiet)
         calibration = calibration_from(folders, recorded, declared)
         fitted = _played(reals, seeds, jobs, calibration.table(), quiet=quiet)
@@ -132,7 +132,7 @@ def _played(
 
 
 def _delays(_: int, run: Recording) -> Delays:
-    return delays_of(run, {})
+    return fitting.measured(run)
 
 
 def _lines(calibration: Calibration, fitted: Sequence[Delays], out: Path) -> Iterator[str]:

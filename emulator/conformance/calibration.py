@@ -16,7 +16,8 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.conformance.delays import Delays
+from emulator.conformance.delays import Delays, delays_of
+from emulator.conformance.recording import Recording, partition_of
 from emulator.trace.percentiles import nearest_rank
 from emulator.trace.untrusted_json import decode_untrusted
 from emulator.worlds import latency
@@ -51,6 +52,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "roles_taken",
         "roles_moved",
     ),
+    "LeaderAndIsr to role in a new partition": ("create_log",),
 }
 """The latencies that make up each kind of delay."""
 
@@ -107,6 +109,27 @@ def calibration_from(
             )
         )
     return Calibration(latency.VERSION, tuple(recordings), tuple(fits))
+
+
+def measured(recording: Recording) -> Delays:
+    """The delays that the judge compares, and how long each broker took for its role in each new
+    partition: since the request, or since its role in the partition before."""
+    out = delays_of(recording, {})
+    since: dict[int, int] = {}
+    new: set[tuple[int, str]] = set()
+    for fact in recording.of("leader_and_isr", "becomes_leader", "becomes_follower"):
+        broker, place = fact["broker"], (fact["broker"], partition_of(fact))
+        if fact["kind"] == "leader_and_isr":
+            since[broker] = fact["t"]
+            if fact.get("is_new"):
+                new.add(place)
+        elif broker in since:
+            if place in new:
+                new.remove(place)
+                what = f"{place[1]} at broker {broker}: LeaderAndIsr to role in a new partition"
+                out[what] = fact["t"] - since[broker]
+            since[broker] = fact["t"]
+    return out
 
 
 def by_kind(runs: Iterable[Delays]) -> dict[str, list[int]]:

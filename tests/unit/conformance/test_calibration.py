@@ -19,11 +19,13 @@ from emulator.conformance.calibration import (
     Fit,
     by_kind,
     calibration_from,
+    measured,
     read_calibration,
     scaled,
     write_calibration,
 )
-from emulator.conformance.delays import Delays, delays_of
+from emulator.conformance.delays import Delays
+from emulator.conformance.recording import Fact, Recording
 from emulator.scenario.load import loads
 from emulator.scenario.version import VersionOptions
 from emulator.worlds import latency
@@ -87,7 +89,7 @@ def delays_with(latencies: Table | None, seeds: range) -> list[Delays]:
     scenario = loads(SCRIPT.read_text(), "calibration", chosen=VersionOptions("2.6"))
     settings = {"kind": "settings", "t": None, "kafka": "2.6.3", **scenario.settings}
     script = player.Script(settings, scenario, latencies=latencies)
-    return [delays_of(player.simulate(script, seed), {}) for seed in seeds]
+    return [measured(player.simulate(script, seed)) for seed in seeds]
 
 
 def test_a_recording_made_four_times_slower_gives_ranges_that_its_delays_fit() -> None:
@@ -131,3 +133,19 @@ def test_a_fit_that_cannot_be_used_is_refused(tmp_path: Path, fit: Fit, complain
     write_calibration(Calibration(latency.VERSION, ("a",), (fit,)), file)
     with pytest.raises(BadCalibration, match=complaint):
         read_calibration(file)
+
+
+def test_a_role_is_timed_from_the_request_or_from_the_partition_before() -> None:
+    def of(t: int, kind: str, partition: int, **more: object) -> Fact:
+        return {"t": t, "kind": kind, "broker": 1, "topic": "o", "partition": partition, **more}
+
+    facts = [
+        of(10, "leader_and_isr", 0, is_new=True),
+        of(11, "leader_and_isr", 1, is_new=True),
+        of(12, "leader_and_isr", 2, is_new=False),
+        of(111, "becomes_leader", 0),
+        of(150, "becomes_follower", 1),
+        of(180, "becomes_follower", 2),
+    ]
+    durations = by_kind([measured(Recording({"kafka": "2.6.3"}, facts))])
+    assert durations["LeaderAndIsr to role in a new partition"] == [100 - 1, 39]
