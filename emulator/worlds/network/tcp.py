@@ -138,8 +138,9 @@ class TcpNetwork:
 
     def _close_accepted(self) -> None:
         def close() -> None:
+            # At once: an order of its own would come after the one that ends the thread.
             for connection in list(self._accepted):
-                connection.close()
+                connection.end()
 
         self._sockets.do(close)
 
@@ -189,11 +190,11 @@ class TcpNetwork:
 
     def close(self) -> None:
         """Close everything, and end the sockets' thread if it is our own."""
+        for port in list(self._servers):
+            self.stop_listening(port)
         if self._has_own_sockets:
             self._sockets.close()
         else:
-            for port in list(self._servers):
-                self.stop_listening(port)
             for opened in list(self._opened):
                 opened.close()
         self._loader.shutdown(cancel_futures=True)
@@ -302,6 +303,10 @@ class Accepted:
 
     def close(self) -> None:
         self._line.close()
+
+    def end(self) -> None:
+        """The sockets' thread: close now."""
+        self._line.end("closed here")
 
     def ended(self, why: str) -> None:
         """The sockets' thread: the connection has ended."""

@@ -42,6 +42,7 @@ class Served:
     def __init__(self) -> None:
         self.reasons: list[str] = []
         self.asked: list[Request] = []
+        self.answers, self.has_asked = True, threading.Event()
         self._ready = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
@@ -69,9 +70,10 @@ class Served:
 
     def _receive(self, request: Request, connection: ServerConnection) -> None:
         self.asked.append(request)
+        self.has_asked.set()
         if isinstance(request, ProduceRequest):
             connection.hang_up()
-        else:
+        elif self.answers:
             connection.respond(ANSWER)
 
     def on_kernel(self, body: Any) -> Any:
@@ -352,3 +354,15 @@ def test_a_long_request_does_not_wait_for_the_schemas_of_others(
         finally:
             goes_on.set()
         assert waits.recv(1)
+
+
+def test_who_waits_for_an_answer_is_disconnected_when_the_network_ends() -> None:
+    """Though the sockets' thread ends right behind it, and the selector has no connection that
+    waits."""
+    server = Served()
+    server.answers = False
+    with socket.create_connection(("127.0.0.1", server.port), 10) as waits:
+        waits.sendall(FRAME)
+        assert server.has_asked.wait(10)
+        server.close()
+        assert waits.recv(1) == b""
