@@ -11,6 +11,8 @@ from emulator.invariants.metadata_converges import ShowsDeleted
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
+_STARTED = "ReplicaDeletionStarted"
+"""Just before, the controller has sent every live broker metadata without the topic."""
 _IDS, _DELETIONS = "/brokers/ids/", "/admin/delete_topics/"
 
 
@@ -28,26 +30,31 @@ class MissedDeletion(Hazard):
     breaks = ("metadata converges",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """At the deletion the broker was not registered, or the controller did not know it yet; and
-        its process is the same since."""
+        """When the deletion was announced, or at its end, the broker was not registered, or the
+        controller did not know it yet; and its process is the same since."""
         partition, broker = violation.partition, violation.broker
         if partition is None or not isinstance(violation, ShowsDeleted):
             return False
         missed = known = registered = False
+        announced = True
         for event in events:
             match event:
                 case e.BrokerStarting() if event.broker == broker:
-                    missed = False
+                    missed, announced = False, True
                 case e.ControllerElected():
                     known = registered
                 case e.BrokerChange():
                     known = broker in event.live
+                case e.ReplicaStateChanged(partition=at, to_state=to) if (
+                    at == partition and to == _STARTED
+                ):
+                    announced = registered and known
                 case e.ZkTransaction():
                     deleted = _paths(event, "delete")
                     registered = registered and f"{_IDS}{broker}" not in deleted
                     registered = registered or f"{_IDS}{broker}" in _paths(event, "create")
                     if f"{_DELETIONS}{partition.topic}" in deleted:
-                        missed = not (registered and known)
+                        missed = not (registered and known and announced)
         return missed
 
 

@@ -216,6 +216,19 @@ def test_a_topic_that_was_deleted_while_a_broker_had_no_session() -> None:
     assert shows(deleted(gone=False, heard=False)) == "missed deletion"
 
 
+@pytest.mark.parametrize(("known", "hazard"), [((1, 3), "missed deletion"), ((1, 2, 3), "")])
+def test_a_deletion_that_was_announced_before_a_broker_returned(
+    known: tuple[int, ...], hazard: str
+) -> None:
+    """It is known again before the markers go."""
+    history = History().started(1, 2, 3).elected().created().shown(0, 0, 1, 2, 3)
+    history.logged(3, "create", DELETION).tell(e.BrokerChange, 3, (), (), (), known)
+    to = "ReplicaDeletionStarted"
+    history.tell(e.ReplicaStateChanged, 3, 1, ORDERS, 1, "OfflineReplica", to)
+    history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3)).logged(3, "delete", STATE)
+    assert shows(history.logged(3, "delete", DELETION)) == hazard
+
+
 def test_who_was_registered_must_be_told() -> None:
     assert shows(deleted(gone=False)) == ""
 
