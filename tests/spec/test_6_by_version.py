@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.kafka.controller.context import PartitionAndReplica
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.controller.replica_state_machine import isr_without
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
@@ -234,6 +235,26 @@ def test_6_8_up_to_1_0_the_last_member_stays_only_where_elections_are_clean(
         keep = play.controller.parts.replicas._keeps_last
         without_3 = isr_without(LeaderAndIsr(3, 4, (3,), 5), 3, keep_last=keep)
         assert without_3 == LeaderAndIsr(-1, 5, isr, 5)
+
+
+@pytest.mark.parametrize(
+    ("profile", "order"),
+    [
+        ("1.0", [(2, 3), (0, 1), (1, 3), (1, 1), (2, 1), (0, 3)]),
+        ("1.1", [(0, 1), (1, 1), (2, 1), (0, 3), (1, 3), (2, 3)]),
+    ],
+)
+def test_6_8_up_to_1_0_replicas_change_one_by_one_in_the_order_of_their_set(
+    profile: str, order: list[tuple[int, int]]
+) -> None:
+    """Recorded with 1.0.2 (topic-lifecycle): a topic's six live replicas go offline to be
+    deleted."""
+    three = {TopicPartition("orders", n): led_by(3, (3, 1)) for n in range(3)}
+    with Controlling(three, replicas=(1, 3), profile=profile) as play:
+        replicas = play.controller.parts.replicas
+        listed = [PartitionAndReplica(p, broker) for p in three for broker in (1, 3)]
+        groups = replicas._groups(listed)
+        assert [(r.partition.partition, r.replica) for _, group in groups for r in group] == order
 
 
 # -- 6.9, 4.4: StopReplica -------------------------------------------------------------------------

@@ -42,6 +42,11 @@ def topic_and_partition_hash(topic: str, partition: int) -> int:
     return product_hash((java_hash(topic), partition))
 
 
+def partition_and_replica_hash(topic: str, partition: int, replica: int) -> int:
+    """PartitionAndReplica of ReplicaStateMachine.scala@1.0.2, a case class of three fields."""
+    return product_hash((java_hash(topic), partition, replica))
+
+
 def scala_map_element_hash(topic: str, partition: int) -> int:
     """The hash of one element of an ISR change notification up to 1.0: Map("topic" -> …,
     "partition" -> …)."""

@@ -29,6 +29,8 @@ from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
+from zk.scala.library import LIBRARIES, immutable_set
+from zk.scala.murmur import partition_and_replica_hash
 
 _S = ReplicaState
 VALID_PREVIOUS = {
@@ -113,10 +115,7 @@ class ReplicaStateMachine:
         try:
             # As with partitions, a failed transition leaves its requests in the batch.
             self._batch.new_batch()
-            groups: dict[int, list[PartitionAndReplica]] = {}
-            for replica in replicas:
-                groups.setdefault(replica.replica, []).append(replica)
-            for broker, group in groups.items():
+            for broker, group in self._groups(replicas):
                 valid = [r for r in group if self._is_valid(r, target)]
                 if target is _S.OFFLINE:
                     await self._take_offline(broker, valid)
@@ -126,6 +125,25 @@ class ReplicaStateMachine:
         except (ZooKeeperError, ControllerFailure) as error:
             # ControllerMoved passes: it ends the whole event, and this controller resigns.
             self._host.failed(f"replicas to {target.value}", error)
+
+    def _groups(
+        self, replicas: Sequence[PartitionAndReplica]
+    ) -> list[tuple[int, list[PartitionAndReplica]]]:
+        """The replicas by broker. Up to 1.0 each is alone: it is read and written before the next
+        one, in the order of an immutable Set (ReplicaStateMachine.scala@1.0.2
+        handleStateChanges)."""
+        profile = self._host.profile
+        if profile.zookeeper_client == "zkclient":
+            members, _ = immutable_set(
+                replicas,
+                LIBRARIES[profile.scala],
+                lambda r: partition_and_replica_hash(*r.partition, r.replica),
+            )
+            return [(member.replica, [member]) for member in members]
+        groups: dict[int, list[PartitionAndReplica]] = {}
+        for replica in replicas:
+            groups.setdefault(replica.replica, []).append(replica)
+        return list(groups.items())
 
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState

@@ -79,11 +79,11 @@ class Topics:
         assignments = await zk_client.get_full_replica_assignment_for_topics([topic])
         # Also true for a partition that lost all its replicas: an empty assignment counts as
         # unknown.
-        added = {p: a for p, a in assignments.items() if not context.replicas(p)}
+        added = {p: assignments[p] for p in self._in_map(assignments) if not context.replicas(p)}
         if not added:
             return
         if topic not in context.topics_to_be_deleted:
-            context.assignments.update(added)
+            context.assignments.update((p, added[p]) for p in self._in_map(added))
             await self._on_new_partition_creation(list(added))
             return
         # restorePartitionReplicaAssignment: somebody added partitions during the deletion. The
@@ -95,11 +95,7 @@ class Topics:
         await zk_client.set_topic_assignment(topic, remaining, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
-        if self._subscribes:
-            # ZkClient creates one znode after the other, in the order of Kafka's HashMap
-            # (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics).
-            in_order = LIBRARIES[self._parts.host.profile.scala].map_order
-            partitions = in_order(partitions, lambda p: topic_and_partition_hash(*p))
+        partitions = self._in_map(partitions)
         # A new replica gets no request while its partition has no leader. The partition's
         # transition to Online creates the state znode and sends LeaderAndIsr to all replicas.
         replicas = self._context.replicas_for_partitions(partitions)
@@ -109,6 +105,14 @@ class Topics:
             partitions, PartitionState.ONLINE, self._partitions.offline_strategy
         )
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
+
+    def _in_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Up to 1.0 ZkClient creates one znode after the other, in the order of Kafka's HashMap
+        (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics)."""
+        if not self._subscribes:
+            return list(partitions)
+        in_order = LIBRARIES[self._parts.host.profile.scala].map_order
+        return in_order(partitions, lambda p: topic_and_partition_hash(*p))
 
     async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
         """Process deletion markers: delete those of unknown topics, queue the others."""
