@@ -37,6 +37,8 @@ from emulator.kafka.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
     Request,
+    StopReplicaPartition,
+    StopReplicaRequest,
     UpdateMetadataRequest,
 )
 from emulator.kafka.protocol.messages import EpochQuery as Query
@@ -48,6 +50,7 @@ from tests.interaction.playbook import (
     Incoming,
     Playbook,
     after_ms,
+    answers,
     children,
     created,
     data,
@@ -210,6 +213,37 @@ def test_the_coordinator_hears_of_deleted_partitions_before_the_controller_is_an
         assert group.has_offsets
         play >> request(deleted) << "answer: NONE"
         assert not group.has_offsets
+
+
+# -- StopReplica and fetcher threads (§5.1) --------------------------------------------------------
+
+
+def stop_replica(partition: Any = ORDERS_0) -> Request:
+    return StopReplicaRequest(
+        2, CONTROLLER_EPOCH, -1, (StopReplicaPartition(partition, -1, delete=False),)
+    )
+
+
+def test_stop_replica_ends_a_thread_without_partitions_after_its_response() -> None:
+    """KafkaApis.scala@2.6.3 handleStopReplicaRequest."""
+    with Serving(state_of(leader=2)) as play:
+        assert play.fetchers.threads
+        play >> request(stop_replica()) << "answer: NONE orders-0 NONE"
+        assert not play.fetchers.threads
+
+
+def test_stop_replica_up_to_1_0_waits_for_the_fetch_in_flight_and_keeps_the_lock() -> None:
+    """KAFKA-6051: the first response is sent, and the next request waits for the fetch."""
+    with Serving(state_of(leader=2), profile="1.0") as play:
+        (
+            play
+            >> request(stop_replica())
+            << "answer: NONE orders-0 NONE"
+            >> request(stop_replica(), "second")
+            >> answers(2, FetchResponse(Errors.NONE, 0, ()))
+            << "second: NONE orders-0 NONE"
+        )
+        assert not play.fetchers.threads
 
 
 # -- handler threads -------------------------------------------------------------------------------

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.guards.following import FETCHER_SHUTDOWN_ENDS_FETCH
+from emulator.kafka.protocol.messages import FetchResponse
 from emulator.kernel.sync import Promise
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.pause import Pause
 from tests.interaction.hosting import fetch, leader_and_isr, leading, shrink_pass, state_of
-from tests.interaction.playbook import after_ms, ok, thread
+from tests.interaction.playbook import after_ms, answers, ok, thread
 from tests.spec.emulated import LAG_MS, Emulated
 
 WITHOUT_2 = "set orders-0 at v5: leader 1, epoch 4, isr 1,3, controller 7"
@@ -182,6 +185,8 @@ def test_3_8_before_0_10_2_a_new_leaders_first_pass_may_expel_everybody(
         play >> after_ms(3_600_000)
         play.forget()
         play >> leader_and_isr(state_of(epoch=5)) << "leads orders-0 in epoch 5"
+        if FETCHER_SHUTDOWN_ENDS_FETCH not in play.context.guards:
+            play >> answers(2, FetchResponse(Errors.NONE, 0, ()))
         play << "LeaderAndIsr: NONE NONE" >> shrink_pass()
         if expelled:
             play << ONLY_ME.replace("epoch 4", "epoch 5") >> ok(6) << "isr 1 v6" << "hw 10"

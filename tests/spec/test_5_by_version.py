@@ -9,6 +9,7 @@ import pytest
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
     FetchRequest,
+    FetchResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetsForLeaderEpochRequest,
@@ -52,6 +53,31 @@ def told_to_follow(
         play << line
     play << "LeaderAndIsr: NONE NONE"
     return play
+
+
+# -- 5.1: fetcher threads --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        ({"profile": "1.0"}, True),
+        ({"profile": "1.1"}, False),
+        (switched("fetcher-shutdown-ends-fetch", False), True),
+        (switched("fetcher-shutdown-ends-fetch", True, "1.0"), False),
+    ],
+)
+def test_5_1_up_to_1_0_the_end_of_a_fetcher_thread_waits_for_its_fetch(
+    how: dict[str, object], waits: bool
+) -> None:
+    """KAFKA-6051: the only partition of the thread gets another leader, this broker."""
+    with following(**how) as play:
+        play >> leader_and_isr(state_of(epoch=5)) << "leads orders-0 in epoch 5"
+        assert not play.fetchers.threads
+        if waits:
+            play.nothing_else()
+            play >> answers(2, FetchResponse(Errors.NONE, 0, ()))
+        play << "LeaderAndIsr: NONE NONE"
 
 
 @pytest.mark.parametrize(

@@ -43,6 +43,8 @@ HELD_BY = {
     "test_6_9_up_to_1_1_every_update_metadata_names_what_is_to_be_deleted",
     "directories-flushed": "test_4_by_version:"
     "test_up_to_2_8_a_flushed_segment_may_be_missing_after_a_crash_of_the_machine",
+    "fetcher-shutdown-ends-fetch": "test_5_by_version:"
+    "test_5_1_up_to_1_0_the_end_of_a_fetcher_thread_waits_for_its_fetch",
     "failed-partitions-leave": "test_5_by_version:test_5_5_what_a_storage_error_does_to_a_fetcher",
     "hw-answers-no-fetch": "test_4_by_version:"
     "test_3_5_in_2_4_and_2_5_a_new_high_watermark_answers_a_followers_fetch_that_waits",

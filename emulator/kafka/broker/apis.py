@@ -146,13 +146,8 @@ class KafkaApis:
                 ) if 0 <= request.broker_epoch < self._context.broker_epoch:
                     self._context.refused(request, Errors.STALE_BROKER_EPOCH)
                     connection.respond(error_response(request, Errors.STALE_BROKER_EPOCH))
-                case m.LeaderAndIsrRequest():
-                    states = self._as_received(request)
-                    connection.respond(await self._replicas.become_leader_or_follower(states))
-                case m.UpdateMetadataRequest():
-                    connection.respond(await self._update_metadata(self._as_received(request)))
-                case m.StopReplicaRequest():
-                    connection.respond(await self._replicas.stop_replicas(request))
+                case m.LeaderAndIsrRequest() | m.UpdateMetadataRequest() | m.StopReplicaRequest():
+                    await self._obey(request, connection)
                 case m.ControlledShutdownRequest():
                     controller.controlled_shutdown(request, connection.respond)
                 case m.AlterIsrRequest():
@@ -299,6 +294,20 @@ class KafkaApis:
             return m.InitProducerIdResponse(Errors.INVALID_REQUEST)
         producer_id = await self._producer_ids.generate_producer_id()
         return m.InitProducerIdResponse(Errors.NONE, producer_id, 0)
+
+    async def _obey(self, request: m.ControlRequest, connection: ServerConnection) -> None:
+        """A request of the controller."""
+        match request:
+            case m.LeaderAndIsrRequest():
+                states = self._as_received(request)
+                connection.respond(await self._replicas.become_leader_or_follower(states))
+            case m.UpdateMetadataRequest():
+                connection.respond(await self._update_metadata(self._as_received(request)))
+            case m.StopReplicaRequest():
+                connection.respond(await self._replicas.stop_replicas(request))
+                # After the response, so the controller's next request arrives meanwhile. It waits
+                # for the fetchers' lock (KafkaApis.scala@2.6.3 handleStopReplicaRequest).
+                await self._replicas.fetchers.shutdown_idle_fetcher_threads()
 
     async def _fetch(self, request: m.FetchRequest, connection: ServerConnection) -> None:
         context = self._sessions.context_of(request)

@@ -28,6 +28,7 @@ from emulator.kafka.profiles.guards.consumers import FOLLOWER_HW_COMPLETES_FETCH
 from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
     FETCH_FENCING,
+    FETCHER_SHUTDOWN_ENDS_FETCH,
     LOG_START_FOLLOWED,
     TRUNCATION_BEFORE_WATERMARK,
     TRUNCATION_BY_EPOCH,
@@ -84,6 +85,7 @@ class ReplicaFetcherThread:
         self._fenced = FETCH_FENCING in context.guards
         self._completes_fetches = FOLLOWER_HW_COMPLETES_FETCHES in context.guards
         self._with_new_hw: list[Partition] = []
+        self._shutdown_ends_fetch = FETCHER_SHUTDOWN_ENDS_FETCH in context.guards
         self.leader, self.fetcher_id = leader, fetcher_id
         self.partitions = PartitionStates()
         self._map_lock = Monitor(context.kernel, "partitionMapLock")
@@ -124,15 +126,16 @@ class ReplicaFetcherThread:
                 self.partitions.remove(partition)
 
     async def shutdown(self) -> None:
-        """Close the connection, which ends the request in flight, and wait for the thread to
-        end."""
+        """Wait for the thread to end (AbstractFetcherThread.scala@2.6.3 shutdown)."""
         # Before the connection closes: the thread must not treat the closing as a failed leader.
         self._running = False
-        self._endpoint.close()
+        if self._shutdown_ends_fetch:
+            self._endpoint.close()
         async with self._map_lock:
             # Wakes the thread from a back-off.
             self._map_changed.signal_all()
         await self._ended.wait()
+        self._endpoint.close()
 
     # -- the loop ----------------------------------------------------------------------------------
 

@@ -193,3 +193,13 @@ FETCHES_COMPLETED_OUTSIDE_THE_LOCK = Guard(
     citation="hazards B, small ones; Partition.scala@2.1.1 appendRecordsToLeader",
     unneeded_before="2.1",
 )
+
+FETCHER_SHUTDOWN_ENDS_FETCH = Guard(
+    name="fetcher-shutdown-ends-fetch",
+    kafka="KAFKA-6051",
+    since="1.1",
+    does="The end of a fetcher thread closes its connection first. Without it: it waits for the"
+    " response to the fetch in flight, up to replica.fetch.wait.max.ms, and holds the lock of all"
+    " fetchers: the next StopReplica or LeaderAndIsr of a broker that stops may come too late.",
+    citation="spec §5.1; ReplicaFetcherThread.scala@1.1.1 initiateShutdown",
+)
