@@ -73,6 +73,24 @@ def test_what_it_shows_moves_back_where_the_next_one_had_read_before(
         assert [recognise(one, history.events) for one in back] == [expected]
 
 
+@pytest.mark.parametrize(
+    ("deposed", "successor", "name"),
+    [(1, 0, "announced by a deposed controller"), (0, 0, ""), (1, 1, "")],
+)
+def test_what_a_deposed_controller_has_read_moves_back(
+    deposed: int, successor: int, name: str
+) -> None:
+    """A leader wrote v1. The arguments are the versions that both controllers have read."""
+    history = running("2.1").elected(2, 2)
+    history.tell(e.ZkReply, 2, "getData", STATE, 0, successor, 300)
+    history.wrote(1, 1, 0, 1, 2).tell(e.ZkReply, 3, "getData", STATE, 0, deposed, 300)
+    history.shown(1, 0, 1, 2, at=(1,))
+    old = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, REPLICAS)
+    history.tell(e.MetadataCacheUpdated, 1, 2, 2, REPLICAS, (old,))
+    back = [one for one in violations(history) if isinstance(one, MovesBack)]
+    assert [recognise(one, history.events) for one in back] == [name]
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
 def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     """Until the newly elected controller reads the state, or another broker writes it."""

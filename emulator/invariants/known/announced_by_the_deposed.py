@@ -1,0 +1,51 @@
+"""A controller that was replaced announces a state that its successor has not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from emulator.invariants.base import Violation
+from emulator.invariants.known.base import Hazard
+from emulator.invariants.metadata_never_moves_back import MovesBack
+from emulator.trace import events as e
+from emulator.trace.events import AnyEvent
+from emulator.trace.state.partitions import state_partition
+
+
+class AnnouncedByTheDeposed(Hazard):
+    """Only writes of a controller are fenced (from 2.1 on). A broker obeys its UpdateMetadata until
+    it has a request of the next controller (KafkaApis.scala handleUpdateMetadataRequest)."""
+
+    name = "announced by a deposed controller"
+    about = (
+        "A leader changes an ISR after a new controller has read the state. The deposed controller "
+        "does not know its end, reads the change and announces it. Then the new one announces what "
+        "it had read."
+    )
+    breaks = ("metadata never moves back",)
+
+    def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
+        """The older controller had read the newer version, and the newer controller nothing but the
+        older version before it announced that."""
+        if not isinstance(violation, MovesBack):
+            return False
+        newer, older = events[violation.facts[0]], events[violation.facts[1]]
+        assert isinstance(newer, e.MetadataCacheUpdated)
+        assert isinstance(older, e.MetadataCacheUpdated)
+        if newer.sender_epoch >= older.sender_epoch:
+            return False
+        deposed_read = _read(violation, newer.sender, events[: newer.seq])
+        return violation.version_before in deposed_read and _read(
+            violation, older.sender, events[: older.seq]
+        )[-1:] == [violation.version]
+
+
+def _read(violation: MovesBack, controller: int, events: Sequence[AnyEvent]) -> list[int]:
+    """The versions of the partition's state that this broker has read, in order."""
+    return [
+        event.version
+        for event in events
+        if isinstance(event, e.ZkReply)
+        and (event.broker, event.op, event.code) == (controller, "getData", 0)
+        and state_partition(event.path) == violation.partition
+    ]
