@@ -59,6 +59,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x2070046E, "1.1", "zk", "late UpdateMetadata"),
     (0x207006AD, "2.1", "zk", "lossy restart"),
     (0x207007BC, "2.8", "rpc", "KAFKA-14010"),
+    (0x20740080, "0.8.2", "zk", "KAFKA-972"),
 ]
 
 

@@ -31,6 +31,13 @@ class BrokerListNotAnnounced(Hazard):
         wrong = missing_members(violation)
         for event in reversed(events):
             if isinstance(event, e.BrokerChange) and wrong & {*event.added, *event.deleted}:
-                listed_before = violation.facts[1] < event.seq
+                listed_before = _decided(violation.facts[1], events) < event.seq
                 return listed_before and lacks(BROKER_LIST_ANNOUNCED, event, events)
         return False
+
+
+def _decided(update: int, events: Sequence[AnyEvent]) -> int:
+    """When the controller made the list of an update: its request may arrive after the change."""
+    sent = events[update].cause if update >= 0 else -1
+    is_request = sent >= 0 and isinstance(events[sent], e.ControlRequestSent)
+    return sent if is_request else update

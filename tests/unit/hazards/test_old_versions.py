@@ -337,3 +337,18 @@ def test_a_broker_that_ends_itself_as_its_leaders_log_is_shorter(version: str, n
     assert recognise(fewer, history.events) == "", "3 did not"
     assert recognise(gone, history.tell(e.BrokerStarting, 2, version).events) == ""
     assert recognise(gone, history.tell(e.BrokerHalted, 2, "no log directory").events) == ""
+
+
+@pytest.mark.parametrize(("sent_first", "name"), [(True, "KAFKA-972"), (False, "")])
+def test_a_list_of_brokers_that_was_sent_before_one_joined(sent_first: bool, name: str) -> None:
+    """It arrives afterwards in both cases."""
+    history = running("0.8.2")
+    sent = (e.ControlRequestSent, 3, 1, "UpdateMetadata", (), 1)
+    joined = (e.BrokerChange, 3, (2,), (), (), REPLICAS)
+    for each in (sent, joined) if sent_first else (joined, sent):
+        history.tell(*each)
+    at = next(one.seq for one in history.events if isinstance(one, e.ControlRequestSent))
+    history.tell(e.MetadataCacheUpdated, 1, 3, 1, (1, 3), ())
+    history.events[-1] = msgspec.structs.replace(history.events[-1], cause=at)
+    unknown = UnknownBrokers((1, 3), REPLICAS, facts=(1, len(history.events) - 1), broker=1)
+    assert recognise(unknown, history.events) == name
