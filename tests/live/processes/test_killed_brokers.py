@@ -101,14 +101,14 @@ class Client:
             consumer.assign([place])
             offset = low
             while offset < high:
-                messages = consumer.consume(500, timeout=PATIENCE_S)
-                assert messages, f"{TOPIC}-{number} ends at {high}, read up to {offset}"
-                for message in messages:
-                    assert message.error() is None
-                    text = (message.value() or b"").decode()
-                    offset = message.offset() + 1
-                    partition = f"{TOPIC}-{number}"
-                    self._note("read", "r", partition=partition, offset=offset - 1, records=(text,))
+                # One by one: `consume` waits until it has as many as it was asked for.
+                message = consumer.poll(PATIENCE_S)
+                assert message, f"{TOPIC}-{number} ends at {high}, read up to {offset}"
+                assert message.error() is None
+                text = (message.value() or b"").decode()
+                offset = message.offset() + 1
+                partition = f"{TOPIC}-{number}"
+                self._note("read", "r", partition=partition, offset=offset - 1, records=(text,))
             self._note("end", "r", partition=f"{TOPIC}-{number}", offset=low, until=high)
         consumer.close()
 
