@@ -22,7 +22,7 @@ from kazoo.client import KazooClient
 from emulator.view.live.watch import ClusterObserver
 from emulator.worlds.clients.metadata_query import MetadataQuery
 from tests.command import Isr
-from zk.real.server import parse_address, reserve
+from zk.real.server import AddressInUse, parse_address, reserve
 from zk.real.server_container import LABEL, engine
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,17 +30,18 @@ PROJECT = f"isrtest{os.getpid()}"
 OF_PROJECT = f"com.docker.compose.project={PROJECT}"
 
 
-def free_ports(count: int) -> list[int]:
-    """Different unused ports on loopback."""
-    reserved = [reserve(0) for _ in range(count)]
-    try:
-        return [int(one.getsockname()[1]) for one in reserved]
-    finally:
-        for one in reserved:
-            one.close()
+def free_ports() -> Iterator[int]:
+    """Unused ports on loopback, below those that the system gives out: a container that is stopped
+    and started again finds its port free."""
+    for port in range(20_000 + os.getpid() % 1000 * 10, 32_000):
+        try:
+            reserve(port).close()
+        except AddressInUse:
+            continue
+        yield port
 
 
-_FREE = iter(free_ports(8))
+_FREE = free_ports()
 PAGES = {broker: next(_FREE) for broker in (1, 2, 3)}
 PORTS = {
     "ZOOKEEPER_PORT": str(next(_FREE)),

@@ -35,6 +35,27 @@ RACED = [
 ][:4]
 
 
+def search_without_end() -> None:
+    """What it searches for does not exist."""
+    real = ALTERED[0].altered(recorded(), 1)
+    reference = Reference(real)
+    budget = Budget(seconds=600, jobs=2, draws_per_search=10_000)
+    goal = goal_of(script_of(real), reference)
+    Restarts(goal, budget, lambda _: print("searching", flush=True)).run()
+
+
+def test_the_searches_of_a_parent_that_was_killed_end() -> None:
+    code = "from tests.sim.test_guided_search import search_without_end as run; run()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"searching\n"
+        process.kill()
+        # It ends when no process has it open any more.
+        process.communicate(timeout=120)
+
+
 def searched(real: Recording) -> Result:
     reference = Reference(real)
     goal = goal_of(script_of(real), reference)

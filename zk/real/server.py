@@ -197,16 +197,20 @@ class Probe:
 
 @contextmanager
 def _probe(address: Address, timeout_ms: int, session_timeout_ms: int) -> Iterator[Probe]:
-    """A probe on the first server that serves within `timeout_ms`. Raises NotReady."""
+    """A probe on the first server that serves within `timeout_ms`. Raises NotReady, also if the
+    server stops answering later."""
     for attempt in _patiently(timeout_ms, f"no ZooKeeper server at {address.hosts}"):
         with attempt:
             turn = attempt.retry_state.attempt_number - 1
             server = address.servers[turn % len(address.servers)]
             probe = Probe(server, session_timeout_ms, min(timeout_ms / 1000, 5.0))
     try:
-        yield probe
-    finally:
-        probe.close()
+        try:
+            yield probe
+        finally:
+            probe.close()
+    except OSError as error:
+        raise NotReady(f"ZooKeeper server at {address.hosts} stopped answering: {error}") from error
 
 
 def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:

@@ -193,6 +193,9 @@ class Restarts:
 
     def _search(self, number: int) -> SearchResult:
         """Run in the child. The number of the search is its seed."""
+        # Only the parent reads: when it is gone, the next candidate's report fails and ends this
+        # search.
+        os.close(self._draws)
 
         def on_draw(group: int, through: bool) -> None:  # noqa: FBT001
             os.write(self._writes, _DRAW.pack(group, through))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,5 +149,19 @@ class ComposeDeployment(ContainerDeployment):
                 wait_until_ready(Address(self.zookeeper.servers), SERVES_TIMEOUT_MS)
                 remove_chroot(self.zookeeper)
         finally:
-            for container in stood_by:
-                container.start()
+            start_again(stood_by)
+
+
+def start_again(containers: Sequence[Container]) -> None:
+    """Start all that can be. ServerError names those that cannot: something else may have taken
+    their published ports meanwhile."""
+    from docker.errors import APIError
+
+    failed = []
+    for container in containers:
+        try:
+            container.start()
+        except APIError as error:
+            failed.append(f"{container.name} ({error.explanation or error})")
+    if failed:
+        raise ServerError(f"the environment's brokers do not start again: {', '.join(failed)}")

@@ -27,6 +27,7 @@ from zk.real.server import (
     NotReady,
     SessionTimeoutClamped,
     StartFailed,
+    _probe,
     ensure_chroot,
     find_java,
     four_letter_word,
@@ -80,6 +81,14 @@ def test_paused_it_does_not_answer_and_resumed_it_does(tmp_path: Path) -> None:
         server.resume()
         wait_until_ready(server.address)
         server.pause()  # and it ends from here too
+
+
+def test_a_server_that_stops_answering_later_is_not_ready_either(tmp_path: Path) -> None:
+    with EmbeddedServer(tmp_path) as server:
+        stopped = pytest.raises(NotReady, match="stopped answering: timed out")
+        with stopped, _probe(server.address, 300, 10_000):
+            server.pause()
+        server.resume()
 
 
 def test_bounds_of_the_session_time_out(tmp_path: Path) -> None:
