@@ -55,7 +55,7 @@ def play_options(
         seed=seed,
         choices=choices,
         zookeeper=zookeeper,
-        calibration=RecorderLoad,
+        machine_load=RecorderLoad,
         latencies=script.latencies,
     )
 

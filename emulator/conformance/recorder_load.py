@@ -1,6 +1,6 @@
 """The machine of the recordings: two cores, shared by a cluster and its test driver.
 
-A calibration of the world (emulator.worlds.calibration). When a driver performs an action for the
+The load of a machine (emulator.worlds.machine_load). When a driver performs an action for the
 first time, it occupies the cores for a while before and after, which delays other work. Live
 clusters simulate the same load, because this machine's own load differs from the recorder's. The
 durations are drawn; this module knows no particular action.

@@ -24,13 +24,13 @@ from emulator.scenario.units import show_us
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.trace.values import Parameters
-from emulator.worlds.calibration import Calibration, CalibrationOf
 from emulator.worlds.cluster import Cluster
 from emulator.worlds.errors import DidNotComeUp, TooFast
 from emulator.worlds.gc_tuning import rare_collections
 from emulator.worlds.kafka_logs import ReadKafkaLogs, no_logs
 from emulator.worlds.latency import Latencies, Table
 from emulator.worlds.live import LiveWorld
+from emulator.worlds.machine_load import MachineLoad, MachineLoadOf
 from emulator.worlds.simulated import SimulatedWorld
 from zk.wire import labelled
 
@@ -58,9 +58,9 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     """How to play. `zookeeper` is `simulated`, `embedded`, or `HOST:PORT[,…][/chroot]`. `target` is
     one of OF_PROCESSES if each broker runs in its own process (otherwise `zookeeper` determines the
     world). `on_progress` is called about ten times per second of wall clock with the world's time.
-    `choices` (chosen seeds) and `kernel` (the order of events) are for virtual time. `calibration`:
-    a model of another machine, and `latencies` the ranges fitted to it (None: the declared ones).
-    `read_kafka` reads the logs of real Kafka hosts. `on_up` is called
+    `choices` (chosen seeds) and `kernel` (the order of events) are for virtual time.
+    `machine_load`: the load of another machine, and `latencies` the ranges fitted to it (None: the
+    declared ones). `read_kafka` reads the logs of real Kafka hosts. `on_up` is called
     when the cluster is up, with the world and that moment in the world's time."""
 
     seed: int
@@ -71,7 +71,7 @@ class PlayOptions(msgspec.Struct, kw_only=True):
     on_progress: Callable[[int], None] | None = None
     choices: Mapping[Choice, int] | None = None
     kernel: type[Kernel] = Kernel
-    calibration: CalibrationOf | None = None
+    machine_load: MachineLoadOf | None = None
     latencies: Table | None = None
     read_kafka: ReadKafkaLogs = no_logs
     on_up: OnUp | None = None
@@ -97,7 +97,7 @@ class Run:
         self.limit_us = BRING_UP_LIMIT_US
         self.segment = 0
         self._prepared = 0
-        self._calibration: Calibration | None = world.calibration
+        self._machine_load: MachineLoad | None = world.machine_load
         self.cluster.on_start = self.start_again
         self.on_up: Callable[[int], object] = lambda _: None
 
@@ -195,9 +195,9 @@ class Run:
 
     def _run_up_to(self, step: Step) -> None:
         """Run until just before an action, and prepare the machine's model for it."""
-        if self._prepared <= self.segment and self._calibration is not None:
+        if self._prepared <= self.segment and self._machine_load is not None:
             self._prepared = self.segment + 1
-            self._calibration.prepare(step.action.name, self.up_us + step.at_us)
+            self._machine_load.prepare(step.action.name, self.up_us + step.at_us)
         self.run_to(step.at_us)
 
     def apply(self, action: Action) -> None:
@@ -257,7 +257,7 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
             sink,
             options.choices,
             options.kernel,
-            options.calibration,
+            options.machine_load,
             options.latencies,
         )
     assert options.data_dir is not None
@@ -274,7 +274,7 @@ def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:
         zookeeper=options.zookeeper,
         data_dir=options.data_dir,
         time_scale=options.time_scale,
-        calibration=options.calibration,
+        machine_load=options.machine_load,
         latencies=options.latencies,
     )
 

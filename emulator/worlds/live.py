@@ -18,12 +18,12 @@ from emulator.scenario.capabilities import Capabilities
 from emulator.scenario.schema import Scenario
 from emulator.trace.events import ActionApplied, ActionReturned, AnyEvent, ThreadFailed
 from emulator.trace.sink import Sink
-from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.clients.producer import FIXED
 from emulator.worlds.emulated_host import emulated_cluster
 from emulator.worlds.latency import BROKERS, Latencies, Table
 from emulator.worlds.live_causality import CLOSE, CONNECT, LiveCauses
 from emulator.worlds.live_clock import LiveClock, LiveKernel
+from emulator.worlds.machine_load import MachineLoadOf
 from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zk_server_log import ReplyLog, ServerLog
@@ -65,7 +65,7 @@ class LiveWorld:
         zookeeper: str,
         data_dir: Path,
         time_scale: int = 1,
-        calibration: CalibrationOf | None = None,
+        machine_load: MachineLoadOf | None = None,
         latencies: Table | None = None,
     ) -> None:
         self.scenario, self._time_scale = scenario, time_scale
@@ -73,7 +73,9 @@ class LiveWorld:
         self.latencies = Latencies(self.chance, latencies)
         self.clock = LiveClock(time_scale)
         self.kernel = LiveKernel(sink, self.clock)
-        self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)
+        self.machine_load = (
+            None if machine_load is None else machine_load(self.kernel, self.latencies)
+        )
         self.network = MemoryNetwork(self.kernel, self._network_latency_us)
         self.server = self._own(zookeeper, data_dir)
         self._address = self.server.address if self.server else parse_address(zookeeper)
@@ -94,8 +96,8 @@ class LiveWorld:
             if isinstance(self.server, EmbeddedServer)
             else ReplyLog(self.causes, self.kernel)
         )
-        if self.calibration is not None:
-            self._sessions_of = self.calibration.paced(self._service)
+        if self.machine_load is not None:
+            self._sessions_of = self.machine_load.paced(self._service)
             # The duration of a broker's own code on the recorded machine: it determines the phases
             # of periodic tasks, the order in which brokers learn of changes, and what is in flight.
             for name in BROKERS:
@@ -127,9 +129,9 @@ class LiveWorld:
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         """Messages between brokers stay in this process; on the recorded machine they took time."""
-        if self.calibration is None:
+        if self.machine_load is None:
             return 0
-        return self.latencies(purpose, actor) + self.calibration.delay_us(actor)
+        return self.latencies(purpose, actor) + self.machine_load.delay_us(actor)
 
     def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
         """The server that this run started and may stop. None if it is someone else's."""
@@ -271,19 +273,19 @@ class LiveWorld:
         self._service.expire(f"broker-{broker}")
 
     def client_start_us(self, client: str) -> int:
-        return 0 if self.calibration is None else self.latencies("client_start", client)
+        return 0 if self.machine_load is None else self.latencies("client_start", client)
 
     def draw_assignment(self, below: int) -> int:
         return self.chance.stream("assignment", "admin").below(below)
 
     def handover_jitter_us(self, producer: str) -> int:
-        if self.calibration is None:
+        if self.machine_load is None:
             return 0
         late_us = self.latencies("producer_handover", producer)
-        return late_us + self.calibration.delay_us(producer)
+        return late_us + self.machine_load.delay_us(producer)
 
     def client_draw(self, purpose: str, actor: str) -> int:
-        return FIXED[purpose] if self.calibration is None else self.latencies(purpose, actor)
+        return FIXED[purpose] if self.machine_load is None else self.latencies(purpose, actor)
 
 
 def server_capabilities(zookeeper: str) -> Capabilities:

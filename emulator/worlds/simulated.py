@@ -13,9 +13,9 @@ from emulator.kernel.rng import Chance, Choice
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.schema import Scenario
 from emulator.trace.sink import Sink
-from emulator.worlds.calibration import CalibrationOf
 from emulator.worlds.emulated_host import emulated_cluster
 from emulator.worlds.latency import BROKERS, Latencies, Table
+from emulator.worlds.machine_load import MachineLoadOf
 from emulator.worlds.network.memory import MemoryNetwork
 from emulator.worlds.zk_observer import TracingObserver
 from emulator.worlds.zookeeper import ModelledServer, ModelledZooKeeper
@@ -36,15 +36,17 @@ class SimulatedWorld:
         sink: Sink,
         choices: Mapping[Choice, int] | None = None,
         kernel: type[Kernel] = Kernel,
-        calibration: CalibrationOf | None = None,
+        machine_load: MachineLoadOf | None = None,
         latencies: Table | None = None,
     ) -> None:
         self.scenario = scenario
         self.chance = Chance(seed, choices)
         self.latencies = Latencies(self.chance, latencies)
         self.kernel = kernel(sink, wake_up=self.latencies)
-        self.calibration = None if calibration is None else calibration(self.kernel, self.latencies)
-        network_latency = self.latencies if calibration is None else self._network_latency_us
+        self.machine_load = (
+            None if machine_load is None else machine_load(self.kernel, self.latencies)
+        )
+        network_latency = self.latencies if machine_load is None else self._network_latency_us
         self.network = MemoryNetwork(self.kernel, network_latency)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper
@@ -77,8 +79,8 @@ class SimulatedWorld:
         )
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
-        assert self.calibration is not None
-        return self.latencies(purpose, actor) + self.calibration.delay_us(actor)
+        assert self.machine_load is not None
+        return self.latencies(purpose, actor) + self.machine_load.delay_us(actor)
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)
@@ -106,8 +108,8 @@ class SimulatedWorld:
     def handover_jitter_us(self, producer: str) -> int:
         """Even later while a resumed process occupies the shared cores."""
         late_us, now = self.latencies("producer_handover", producer), self.kernel.now
-        if self.calibration is not None:
-            late_us += self.calibration.delay_us(producer)
+        if self.machine_load is not None:
+            late_us += self.machine_load.delay_us(producer)
         if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):
             late_us += self.latencies("handover_beside_resume", producer)
         return late_us

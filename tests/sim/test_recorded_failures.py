@@ -24,7 +24,7 @@ SEEDS = 4
 
 def played(real: Recording, seed: int) -> Recording:
     sink = Sink()
-    world = SimulatedWorld(scenario_of(real), seed, sink, calibration=RecorderLoad)
+    world = SimulatedWorld(scenario_of(real), seed, sink, machine_load=RecorderLoad)
     with closing(world):
         Run(world).play()
     return export(sink.events, real.settings)

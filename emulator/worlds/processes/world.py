@@ -73,7 +73,7 @@ def make_site(target: str, scenario: Scenario, data_dir: Path, folder: Path) -> 
 class ProcessWorld:
     """One run. A context manager that emits its events at the exit."""
 
-    calibration = None
+    machine_load = None
     """Processes take what this machine needs."""
 
     def __init__(

@@ -29,13 +29,13 @@ def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it()
         duration_us=0,
     )
 
-    def calibration(kernel: Kernel, _: object) -> RecorderLoad:
+    def machine_load(kernel: Kernel, _: object) -> RecorderLoad:
         return RecorderLoad(kernel, lambda purpose, _: BUSY_US[purpose])
 
-    world = SimulatedWorld(scenario, 1, Sink(), calibration=calibration)
+    world = SimulatedWorld(scenario, 1, Sink(), machine_load=machine_load)
     world.latencies = lambda purpose, _: BUSY_US[purpose]  # type: ignore[assignment]
-    assert world.calibration is not None
-    world.calibration.prepare("pause", 1_000_000)
+    assert world.machine_load is not None
+    world.machine_load.prepare("pause", 1_000_000)
     assert message_at(world, 900_000) == 250
     assert message_at(world, 940_000) == 250 + 140_000 // 2, "before it"
     assert world.handover_jitter_us("producer-1") == 100 + 140_000 // 2

@@ -1,6 +1,6 @@
 """The load of another machine, imitated when a run is compared with a recording.
 
-A world without a calibration keeps its own timing: virtual time models an idle machine, live time
+A world without one keeps its own timing: virtual time models an idle machine, live time
 has the load of the machine that it runs on.
 """
 
@@ -14,7 +14,7 @@ from zk.model.link import Latency
 from zk.wire import Service
 
 
-class Calibration(Protocol):
+class MachineLoad(Protocol):
     """A model of latency, jitter and load."""
 
     def prepare(self, action: str, at_us: int) -> None:
@@ -30,5 +30,5 @@ class Calibration(Protocol):
         ...
 
 
-CalibrationOf = Callable[[Kernel, Latency], Calibration]
+MachineLoadOf = Callable[[Kernel, Latency], MachineLoad]
 """Makes one for a world: on its kernel, with its draws (purpose, actor)."""
