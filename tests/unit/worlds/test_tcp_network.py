@@ -319,7 +319,8 @@ def test_a_stranger_is_refused_while_the_kernels_thread_is_busy(served: Served) 
     assert is_busy.wait(10)
     before = len(served.reasons)
     try:
-        assert rest_of(served, b"\0\0\0\2\0\0") == b""
+        # A connection ends before its reason is logged, and the next one after that.
+        assert rest_of(served, b"\0\0\0\2\0\0") == rest_of(served, b"\0\0\0\2\0\0") == b""
         assert "a request of 2 bytes" in served.reasons[before]
     finally:
         goes_on.set()
