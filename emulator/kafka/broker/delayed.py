@@ -98,7 +98,7 @@ class DelayedFetch(DelayedOperation):
         (LogOffsetMetadata.UnknownOffsetMetadata)."""
         super().__init__(request.max_wait_ms)
         self._rack, self._redirected = request.rack_id, redirected
-        self._leader_only = reads.leader_only(request.replica_id, request.rack_id)
+        self._leader_only = reads.is_for_leader_only(request.replica_id, request.rack_id)
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
         self._follower, self._context, self._reads = request.replica_id, context, reads
         self._find, self._respond = find, respond

@@ -72,7 +72,7 @@ class LocalReads:
         self._counts_diverging = DIVERGING_FETCH_NOT_COUNTED not in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
-    def leader_only(self, follower: int, rack: str | None) -> bool:
+    def is_for_leader_only(self, follower: int, rack: str | None) -> bool:
         """Whether only the leader serves this fetch: a follower's, or that of an old consumer."""
         return follower >= 0 or rack is None or not self._preferred.followers_serve
 
@@ -81,7 +81,7 @@ class LocalReads:
     ) -> ReadResults:
         """Read every partition of the fetch, in order. `rack`: the consumer's, if it has one."""
         reads, left, at_least_one = ReadResults(), max_bytes, True
-        leader_only = self.leader_only(follower, rack)
+        leader_only = self.is_for_leader_only(follower, rack)
         for fetch in context.in_turn():
             hosted = self._partitions.get(fetch.partition)
             if hosted is not None:

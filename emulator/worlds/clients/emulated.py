@@ -179,8 +179,8 @@ class EmulatedClients:
             self._consumers += 1
             name = f"consumer-{self._consumers}"
             process = self._kernel.process(name)
-            name_of = TopicPartition(request.topic, partition)
-            Consumer(name, self._bootstrap, process, name_of, request.rack)
+            read = TopicPartition(request.topic, partition)
+            Consumer(name, self._bootstrap, process, read, request.rack)
 
     def stop_clients(self, topic: str, acks: str | None) -> None:
         for producer in self._producers:

@@ -121,9 +121,8 @@ class LeaderAndIsr(Api[m.LeaderAndIsrRequest, m.LeaderAndIsrResponse]):
                 "zk_version=partition_epoch adding_replicas removing_replicas is_new"
             )
         },
-        also=lambda _: {
-            "type_": 0
-        },  # not all topics of the broker: it is not told to delete others
+        # Not all topics of the broker: it is not told to delete others.
+        also=lambda _: {"type_": 0},
     )
     response = FieldTable(
         m.LeaderAndIsrResponse, "error=error_code", parts={"partitions": RoleErrors()}

@@ -26,10 +26,9 @@ def learn(topic: str, topic_id: UUID | None) -> None:
 
 def name_of(topic_id: UUID | None) -> str:
     """Raises UnknownTopicId."""
-    try:
-        return _names[topic_id]  # type: ignore[index]
-    except KeyError:
-        raise UnknownTopicId(topic_id) from None
+    if topic_id is None or topic_id not in _names:
+        raise UnknownTopicId(topic_id)
+    return _names[topic_id]
 
 
 def id_of(topic: str) -> UUID | None:
