@@ -3,9 +3,10 @@
 Callbacks run on this thread; a socket's owner moves them to its own. The broker's end of a
 connection delivers one frame and reads the next only after `respond` with nothing left to send, as
 Kafka's processors mute a channel. Meanwhile unread bytes stay in the operating system. A frame that
-is too long or malformed ends the connection. Each turn reads at most 64 KB of one connection. Owns
-the limits of all connections together: their number, bytes and descriptors. Sources:
-SocketServer.scala, SimpleMemoryPool.java@2.6.3. Knows frames but no messages.
+is too long or malformed ends the connection: nothing more is read, and the socket is closed now or
+soon (`DelayedCloses`). Each turn reads at most 64 KB of one connection. Owns the limits of all
+connections together: their number, bytes and descriptors. Sources: SocketServer.scala,
+SimpleMemoryPool.java@2.6.3. Knows frames but no messages.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from contextlib import suppress
 
 import msgspec
 
+from emulator.worlds.network.delayed_closes import DelayedCloses
 from emulator.worlds.wire.errors import Malformed
 from emulator.worlds.wire.frames import MAX_FRAME, length_of
 
@@ -88,9 +90,10 @@ class FramedSocket:
         """Any thread: the frame that was delivered last is no request."""
         self._sockets.do(lambda: self._refuse(error))
 
-    def close(self) -> None:
-        """Any thread: close; unsent bytes are sent if that is possible at once."""
-        self._sockets.do(lambda: self.end("closed here"))
+    def close(self, *, delayed: bool = False) -> None:
+        """Any thread: close; unsent bytes are sent if that is possible at once. `delayed`: the
+        other end may notice later."""
+        self._sockets.do(lambda: self.end("closed here", delayed=delayed))
 
     @property
     def unsent(self) -> int:
@@ -124,7 +127,7 @@ class FramedSocket:
 
     def _refuse(self, error: Malformed) -> None:
         self.malformed = not self._over
-        self.end(str(error))
+        self.end(str(error), delayed=self._one_at_a_time)
 
     def _look(self) -> None:
         if not self._over and self._watched != (interest := self._interest()):
@@ -202,15 +205,18 @@ class FramedSocket:
         reserved, self._reserved = self._reserved, 0
         self._sockets.release(reserved)
 
-    def end(self, why: str) -> None:
-        """End the connection."""
+    def end(self, why: str, *, delayed: bool = False) -> None:
+        """End the connection. `delayed`: its socket is closed when it is its turn."""
         if self._over:
             return
         with suppress(OSError):
             self._flush()
         self._over = True
         self._sockets.forget(self._socket)
-        self._socket.close()
+        if delayed:
+            self._sockets.close_soon(self._socket)
+        else:
+            self._socket.close()
         self._release()
         self._sockets.ended(self, accepted=self._one_at_a_time)
         self.on_end(why)
@@ -244,6 +250,8 @@ class Sockets:
         """Listening sockets that accept no connections for now."""
         self._pause_reason = ""
         """Why accepting paused last; logged once."""
+        self._closes = DelayedCloses()
+        """Connections that have ended, except that the other end does not know it yet."""
         self.watch(self._woken, self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name="sockets", daemon=True)
         self._thread.start()
@@ -317,6 +325,7 @@ class Sockets:
             key.fileobj.close()
         for server in self._paused:
             server.close()
+        self._closes.close_all()
         self._selector.close()
         self._wakes.close()
 
@@ -345,18 +354,29 @@ class Sockets:
     def _loop(self) -> None:
         look_at_s = 0.0
         while self._running:
-            for key, ready in self._selector.select(
-                _LOOK_S if self._paused or self.unsent else None
-            ):
+            for key, ready in self._selector.select(self._wait_s()):
                 # An earlier event of this round may have closed it.
                 if key.fileobj in self._watched:
                     key.data(ready)
             while self._orders and self._running:
                 self._orders.popleft()()
+            self._closes.close_due(time.monotonic())
             if (self._paused or self.unsent) and time.monotonic() >= look_at_s:
                 look_at_s = time.monotonic() + _LOOK_S
                 self._resume_accepting()
                 self._end_slow_readers()
+
+    def _wait_s(self) -> float | None:
+        """How long to wait for events; None: until there is one."""
+        look_s = _LOOK_S if self._paused or self.unsent else None
+        close_s = self._closes.wait_s(time.monotonic())
+        if look_s is None or close_s is None:
+            return look_s if close_s is None else close_s
+        return min(look_s, close_s)
+
+    def close_soon(self, end: socket.socket) -> None:
+        """Close a socket of which nothing is read or counted any more."""
+        self._closes.add(end, time.monotonic())
 
     def _end_slow_readers(self) -> None:
         """Close connections whose client has read nothing of a response for
@@ -407,6 +427,8 @@ class Sockets:
             return
         except OSError as error:
             if error.errno in OUT_OF_RESOURCES:
+                if self._closes.close_all():
+                    return  # there is room now: the next turn accepts it
                 what = error.strerror or str(error)
                 if error.errno == errno.EMFILE:
                     limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]

@@ -256,7 +256,7 @@ class Accepted:
 
     def _refuse(self, why: str) -> None:
         self._network.refused(self._line.peer, why)
-        self.close()
+        self._line.close(delayed=True)
 
     def _serve(self) -> None:
         """Pass it to the broker, in as many parts as our requests need."""

@@ -1,4 +1,5 @@
-"""Sends payloads of a file to a broker, a connection each, and prints how many were not answered.
+"""Sends payloads of a file to a broker, a connection each: as many as each line of standard input
+says. For each line it prints how many were not answered.
 
     python flood.py PORT FILE
 
@@ -14,6 +15,7 @@ import socket
 import struct
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
 PATIENCE_S = 30
@@ -44,4 +46,6 @@ def is_closed(port: int, frame: bytes) -> bool:
 
 if __name__ == "__main__":
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    print(sum(is_closed(int(sys.argv[1]), one) for one in frames(Path(sys.argv[2]).read_bytes())))
+    port, rest = int(sys.argv[1]), frames(Path(sys.argv[2]).read_bytes())
+    for line in sys.stdin:
+        print(sum(is_closed(port, one) for one in islice(rest, int(line))), flush=True)

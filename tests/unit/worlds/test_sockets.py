@@ -12,7 +12,17 @@ from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 
-from emulator.worlds.network.sockets import ConnectionLimits, FramedSocket, Sockets
+from emulator.worlds.network import delayed_closes
+from emulator.worlds.network.delayed_closes import DelayedCloses
+from emulator.worlds.network.sockets import (
+    RESERVED_DESCRIPTORS,
+    ConnectionLimits,
+    FramedSocket,
+    Sockets,
+)
+
+INVALID = b"\xff\xff\xff\xff"
+"""A frame of -1 bytes."""
 
 ANSWER = bytes(1 << 20)
 FRAMES = 40
@@ -196,3 +206,128 @@ def test_without_descriptors_nobody_is_accepted_until_there_are_some_again() -> 
             assert time.process_time() - before < 0.5
             assert server.log.empty()
         assert server.answer() == b"1"
+
+
+@pytest.fixture
+def only_one_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first invalid connection is; no other is because of the time."""
+    monkeypatch.setattr(delayed_closes, "INTERVAL_S", 1e6)
+
+
+def ends_of_invalid(server: Server, clients: ExitStack, count: int) -> list[socket.socket]:
+    """Connections that sent what is no frame; the server has done with them."""
+    made = [clients.enter_context(server.connect()) for _ in range(count)]
+    for client in made:
+        client.sendall(INVALID)
+        assert server.ends.get(timeout=10) == "a frame of -1 bytes"
+    return made
+
+
+def open_ones(clients: list[socket.socket]) -> list[socket.socket]:
+    """Those that the other end has not closed."""
+    for client in clients:
+        client.settimeout(0)
+
+    def is_open(client: socket.socket) -> bool:
+        try:
+            return not ended(client)
+        except BlockingIOError:
+            return True
+
+    return [client for client in clients if is_open(client)]
+
+
+def test_invalid_connections_are_closed_in_turn_and_one_alone_at_once() -> None:
+    closes, interval_s = DelayedCloses(), delayed_closes.INTERVAL_S
+    with ExitStack() as clients:
+        pairs = [socket.socketpair() for _ in range(4)]
+        here = [clients.enter_context(pair[0]) for pair in pairs]
+        assert closes.wait_s(50.0) is None
+        for number, pair in enumerate(pairs[:3]):
+            closes.add(pair[1], 50.0 + number * interval_s / 10)
+        assert open_ones(here[:3]) == here[1:3]
+        assert closes.wait_s(50.0 + interval_s / 4) == pytest.approx(interval_s * 3 / 4)
+        closes.close_due(50.0 + interval_s / 2)
+        assert open_ones(here[1:3]) == here[1:3]
+        closes.close_due(51.0)
+        closes.close_due(51.0)
+        assert open_ones(here[1:3]) == here[2:3]
+        closes.close_due(51.0 + interval_s * 1.5)
+        assert open_ones(here[2:3]) == []
+        assert closes.wait_s(51.0 + interval_s * 1.5) is None
+        closes.add(pairs[3][1], 52.0)
+        assert open_ones(here[3:]) == []
+
+
+@pytest.mark.usefixtures("only_one_is_closed")
+def test_no_more_invalid_connections_are_kept_than_a_few() -> None:
+    with serving() as server, ExitStack() as clients:
+        most = delayed_closes.MAX_PENDING
+        made = ends_of_invalid(server, clients, 1 + most)
+        assert open_ones(made) == made[1:]
+        more = ends_of_invalid(server, clients, 5)
+        for client in made[:6]:
+            client.settimeout(10)
+        assert all(ended(client) for client in made[1:6])
+        assert open_ones(made[6:] + more) == made[6:] + more
+
+
+@pytest.mark.usefixtures("only_one_is_closed")
+def test_of_an_invalid_connection_nothing_more_is_read() -> None:
+    with serving() as server, ExitStack() as clients:
+        for client in ends_of_invalid(server, clients, 3)[1:]:
+            client.sendall(framed(b"1"))
+        with server.connect() as other:
+            other.sendall(framed(b"2"))
+            assert server.answer() == b"2"
+            assert other.recv(5) == framed(b"2")
+        assert server.frames.empty()
+
+
+@pytest.mark.usefixtures("only_one_is_closed")
+def test_invalid_connections_take_no_room_from_others() -> None:
+    """Not of max.connections, nor of the memory for requests."""
+    with (
+        serving(max_connections=1, queued_max_request_bytes=10) as server,
+        ExitStack() as clients,
+    ):
+        for client in (clients.enter_context(server.connect()) for _ in range(3)):
+            client.sendall(framed(bytes(20)))
+            line, _ = server.frames.get(timeout=10)
+            line.close(delayed=True)
+        last = clients.enter_context(server.connect())
+        last.sendall(framed(b"1"))
+        assert server.ends.get(timeout=10) == "closed here"
+        assert server.answer() == b"1"
+
+
+@pytest.mark.usefixtures("only_one_is_closed")
+def test_invalid_connections_are_closed_when_descriptors_are_needed() -> None:
+    with serving() as server, ExitStack() as clients, socket.socket() as client:
+        made = ends_of_invalid(server, clients, 6)
+        lowest = os.dup(0)
+        os.close(lowest)
+        # The most that clients may have is what is in use.
+        limit = next(
+            n for n in range(lowest, 4096) if n - min(RESERVED_DESCRIPTORS, n // 4) == lowest
+        )
+        client.settimeout(10)
+        with descriptors(limit):
+            client.connect(server.address)
+            client.sendall(framed(b"1"))
+            assert server.answer() == b"1"
+        assert open_ones(made) == []
+        assert server.log.empty()
+
+
+def test_who_sends_invalid_frames_one_after_the_other_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delayed_closes, "INTERVAL_S", 0.05)
+    with serving() as server:
+        began_s = time.monotonic()
+        for _ in range(5):
+            with server.connect() as client:
+                client.sendall(INVALID)
+                assert ended(client)
+        assert time.monotonic() - began_s >= 4 * 0.05
