@@ -19,10 +19,9 @@ import signal
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 import msgspec
 import tenacity
@@ -32,6 +31,7 @@ from zk.ops import Create, Delete, GetChildrenNames, Reply, Request
 from zk.real import jute
 from zk.real.child import Child, disowned_by_forks
 
+T = TypeVar("T")
 JAVA_MIN = 17
 HOST = "127.0.0.1"
 READY_TIMEOUT_MS = 60_000
@@ -145,7 +145,8 @@ def parse_address(text: str) -> Address:
 
 
 class Probe:
-    """One short session on one server, over a plain socket. Raises OSError or jute.Malformed."""
+    """One short session on one server, over a plain socket. As a context manager it closes the
+    socket in the end. Raises OSError or jute.Malformed."""
 
     def __init__(self, server: tuple[str, int], session_timeout_ms: int, patience_s: float) -> None:
         self._xid = 0
@@ -174,10 +175,15 @@ class Probe:
         return jute.decode_reply(request, self._receive())
 
     def close(self) -> None:
-        """Close the session, wait for the response, close the socket."""
-        with self._socket:
-            self._send(jute.encode_close(self._xid + 1))
-            self._receive()
+        """Close the session, and wait for the response."""
+        self._send(jute.encode_close(self._xid + 1))
+        self._receive()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
 
     def _send(self, message: bytes) -> None:
         self._socket.sendall(jute.frame(message))
@@ -195,22 +201,20 @@ class Probe:
         return data
 
 
-@contextmanager
-def _probe(address: Address, timeout_ms: int, session_timeout_ms: int) -> Iterator[Probe]:
-    """A probe on the first server that serves within `timeout_ms`. Raises NotReady, also if the
-    server stops answering later."""
+def _probe(
+    address: Address, timeout_ms: int, session_timeout_ms: int, use: Callable[[Probe], T]
+) -> T:
+    """The result of `use`, in a session on the first server that serves within `timeout_ms`. A
+    session that is not answered to its end is repeated: a busy server may open it at once and take
+    seconds to close it. So `use` must be able to run twice. Raises NotReady."""
     for attempt in _patiently(timeout_ms, f"no ZooKeeper server at {address.hosts}"):
         with attempt:
             turn = attempt.retry_state.attempt_number - 1
             server = address.servers[turn % len(address.servers)]
-            probe = Probe(server, session_timeout_ms, min(timeout_ms / 1000, 5.0))
-    try:
-        try:
-            yield probe
-        finally:
-            probe.close()
-    except OSError as error:
-        raise NotReady(f"ZooKeeper server at {address.hosts} stopped answering: {error}") from error
+            with Probe(server, session_timeout_ms, min(timeout_ms / 1000, 5.0)) as probe:
+                result = use(probe)
+                probe.close()
+    return result
 
 
 def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:
@@ -235,15 +239,14 @@ def _patiently(timeout_ms: int, what: str) -> Iterator[tenacity.AttemptManager]:
 def wait_until_ready(address: Address, timeout_ms: int = READY_TIMEOUT_MS) -> None:
     """Return when a session can be opened. This is a complete handshake, because a bare connect can
     end the start-up of ZooKeeper 3.5. Raises NotReady with the last error."""
-    with _probe(address, timeout_ms, 10_000):
-        pass
+    _probe(address, timeout_ms, 10_000, lambda _: None)
 
 
 def require_session_timeout(address: Address, requested_ms: int, timeout_ms: int = 10_000) -> None:
     """Raise SessionTimeoutClamped if the server grants another session timeout. Raises NotReady."""
-    with _probe(address, timeout_ms, requested_ms) as probe:
-        if probe.granted_ms != requested_ms:
-            raise SessionTimeoutClamped(requested_ms, probe.granted_ms)
+    granted_ms = _probe(address, timeout_ms, requested_ms, lambda probe: probe.granted_ms)
+    if granted_ms != requested_ms:
+        raise SessionTimeoutClamped(requested_ms, granted_ms)
 
 
 def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
@@ -252,20 +255,18 @@ def ensure_chroot(address: Address, timeout_ms: int = 10_000) -> None:
     names = address.chroot.split("/")[1:]
     if not names:
         return
-    with _probe(address, timeout_ms, 10_000) as probe:
-        for depth in range(len(names)):
-            path = "/" + "/".join(names[: depth + 1])
-            code = probe.create(path)
-            if code == Code.NO_AUTH:
-                raise NoRights(f"no rights to create the chroot {path} at {address.hosts}")
-            if code not in (Code.OK, Code.NODE_EXISTS):
-                raise ServerError(f"creating the chroot {path} at {address.hosts}: error {code}")
+    paths = ["/" + "/".join(names[: depth + 1]) for depth in range(len(names))]
+    codes = _probe(address, timeout_ms, 10_000, lambda probe: [probe.create(p) for p in paths])
+    for path, code in zip(paths, codes, strict=True):
+        if code == Code.NO_AUTH:
+            raise NoRights(f"no rights to create the chroot {path} at {address.hosts}")
+        if code not in (Code.OK, Code.NODE_EXISTS):
+            raise ServerError(f"creating the chroot {path} at {address.hosts}: error {code}")
 
 
 def remove_chroot(address: Address, timeout_ms: int = 10_000) -> None:
     """Delete the chroot's last znode and everything below it. Raises NotReady."""
-    with _probe(address, timeout_ms, 10_000) as probe:
-        probe.delete(address.chroot)
+    _probe(address, timeout_ms, 10_000, lambda probe: probe.delete(address.chroot))
 
 
 def wait_until_serving(

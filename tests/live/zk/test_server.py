@@ -25,6 +25,7 @@ from zk.real.server import (
     JavaNotFound,
     NoRights,
     NotReady,
+    Probe,
     SessionTimeoutClamped,
     StartFailed,
     _probe,
@@ -85,10 +86,25 @@ def test_paused_it_does_not_answer_and_resumed_it_does(tmp_path: Path) -> None:
 
 def test_a_server_that_stops_answering_later_is_not_ready_either(tmp_path: Path) -> None:
     with EmbeddedServer(tmp_path) as server:
-        stopped = pytest.raises(NotReady, match="stopped answering: timed out")
-        with stopped, _probe(server.address, 300, 10_000):
-            server.pause()
+        with pytest.raises(NotReady, match=r"after 0\.3 s: timed out"):
+            _probe(server.address, 300, 10_000, lambda _: server.pause())
         server.resume()
+
+
+def test_a_session_that_is_not_answered_to_its_end_is_repeated(tmp_path: Path) -> None:
+    """A broker ended at its start because a busy server took more than 5 s to close the session."""
+    with EmbeddedServer(tmp_path) as server:
+        sessions = 0
+
+        def restart_once(_: Probe) -> None:
+            nonlocal sessions
+            sessions += 1
+            if sessions == 1:
+                server.stop()
+                server.start()
+
+        _probe(server.address, 60_000, 10_000, restart_once)
+        assert sessions == 2
 
 
 def test_bounds_of_the_session_time_out(tmp_path: Path) -> None:
