@@ -14,6 +14,7 @@ from emulator.kafka.broker.local_reads import FetchedPartitions, LocalReads
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.purgatory import DelayedOperation
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import UNDEFINED_EPOCH
 from emulator.kafka.protocol.messages import FetchRequest, ProducedPartition, ProduceRequest
 from emulator.trace.values import TopicPartition
 
@@ -131,7 +132,7 @@ class DelayedFetch(DelayedOperation):
                 # The log was truncated below the fetch offset: the response is OFFSET_OUT_OF_RANGE.
                 return await self.force_complete()
             # Truncated and appended to again: the response says where the logs diverge.
-            if log.epochs.divergence(
+            if fetch.last_fetched_epoch != UNDEFINED_EPOCH and log.epochs.divergence(
                 fetch.last_fetched_epoch, fetch.fetch_offset, log.log_end_offset
             ):
                 return await self.force_complete()

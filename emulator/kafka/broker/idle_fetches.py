@@ -61,23 +61,21 @@ class IdleFetches:
             if fetch.idle_replica is replica:
                 fetch.session.wake(fetch)
 
-    def is_noop_fetch(self, follower: int, fetch: FetchPartition) -> bool:
+    def is_noop_fetch(self, replica: Replica, fetch: FetchPartition) -> bool:
         """The fetch changes neither the follower's LEO, nor its log start, nor the ISR."""
-        replica = self._hosted.remotes.get(follower)
         return (
-            replica is not None
-            and replica.log_end_offset == fetch.fetch_offset
+            replica.log_end_offset == fetch.fetch_offset
             and replica.log_start_offset == fetch.log_start_offset
-            and follower in self._hosted.isr
+            and replica.broker in self._hosted.isr
             # An idle fetch of the same follower in another session has to report its times first.
             and not (self._fetches and any(f.idle_replica is replica for f in self._fetches))
         )
 
     def record_fetch_time(
-        self, follower: int, fetch: FetchPartition, now_ms: int, leader_leo: int
+        self, replica: Replica, fetch: FetchPartition, now_ms: int, leader_leo: int
     ) -> None:
         """Apply the only change of a no-op fetch: its times."""
-        self._hosted.remotes[follower].update_fetch_state(
+        replica.update_fetch_state(
             fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo, self._rules
         )
 

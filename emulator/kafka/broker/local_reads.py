@@ -185,9 +185,11 @@ class LocalReads:
             if self._answers_for_hw and hosted is not None:
                 reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             leader_leo = reads.leader_leos[i]
-            if hosted is not None and hosted.idle_fetches.is_noop_fetch(follower, fetch):
-                hosted.idle_fetches.record_fetch_time(follower, fetch, now_ms, leader_leo)
-                continue
+            if hosted is not None:
+                replica = hosted.remotes.get(follower)
+                if replica is not None and hosted.idle_fetches.is_noop_fetch(replica, fetch):
+                    hosted.idle_fetches.record_fetch_time(replica, fetch, now_ms, leader_leo)
+                    continue
             if hosted is None or not await hosted.update_follower_fetch_state(
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):

@@ -61,6 +61,9 @@ class Partition:
         self.leader_epoch = -1
         self.leader_epoch_start_offset: int | None = None
         self.leader_replica_id: int | None = None
+        self.leader_log: OffsetLog | None = None
+        """The log, if this broker leads (leaderLogIfLocal): an attribute, because every fetch reads
+        it."""
         self.isr_state = CommittedIsr(())
         self.leader_isr = LeaderIsr(context, self, store, self._rules)
         self.replicas: tuple[int, ...] = ()
@@ -76,10 +79,9 @@ class Partition:
         """Whether this broker believes that it leads the partition."""
         return self.leader_replica_id == self._context.broker
 
-    @property
-    def leader_log(self) -> OffsetLog | None:
-        """The log, if this broker leads (leaderLogIfLocal)."""
-        return self.log if self.leader_replica_id == self._context.broker else None
+    def _set_leader(self, leader: int | None) -> None:
+        self.leader_replica_id = leader
+        self.leader_log = self.log if self.is_leader else None
 
     def wake(self) -> None:
         """A change follows: idle fetches are read again."""
@@ -127,7 +129,7 @@ class Partition:
                 elif self._rules.lag_messages_max is not None:
                     replica.last_caught_up_time_ms = now_ms
             if is_new_leader:
-                self.leader_replica_id = context.broker
+                self._set_leader(context.broker)
                 for replica in self.remotes.values():
                     # All log ends are -1: the high watermark cannot rise until every ISR member has
                     # fetched (spec §3.5).
@@ -176,7 +178,7 @@ class Partition:
                 or TRUNCATION_AFTER_MISSED_EPOCHS not in self._context.guards
             ):
                 return False
-            self.leader_replica_id = state.leader
+            self._set_leader(state.leader)
             return True
 
     def _update_assignment_and_isr(self, state: PartitionState, isr: tuple[int, ...]) -> None:
@@ -227,7 +229,8 @@ class Partition:
             self.remotes.clear()
             # The log itself is deleted by ReplicaManager, after this lock is released.
             self.replicas, self.isr_state, self.log = (), CommittedIsr(()), None
-            self.leader_replica_id = self.leader_epoch_start_offset = None
+            self._set_leader(None)
+            self.leader_epoch_start_offset = None
 
     # -- a follower's fetch ------------------------------------------------------------------------
 
@@ -283,7 +286,8 @@ class Partition:
         if follower not in self.isr:
             await self.leader_isr.maybe_expand(replica)
         if before != replica.log_end_offset and self.leader_log is not None:
-            await self.lock.pass_read()
+            if not self.lock.readable:
+                await self.lock.pass_read()
             raised = self.maybe_increment_leader_hw(fetch_time_ms)
             # In 0.8 a produce with acks=2 can complete without a new high watermark: the follower's
             # log end counts.
@@ -357,7 +361,8 @@ class Partition:
         locks of other partitions (KAFKA-7697).
         """
         if self._fetches_outside:
-            await self.lock.pass_read()
+            if not self.lock.readable:
+                await self.lock.pass_read()
             batch = await self._append(records, size, required_acks, data, producer)
         else:
             async with self.lock.read:
@@ -405,17 +410,18 @@ class Partition:
                 producer, accepts_unknown=UNKNOWN_PRODUCERS_ACCEPTED in self._context.guards
             )
         self.idle_fetches.wake()
-        end = log.log_end_offset
+        before = len(log.batches)
         try:
             now_ms = -1 if data else self._logs.wall_ms()
             return log.append_as_leader(records, size, self.leader_epoch, data, producer, now_ms)
         finally:
-            self._emit_appended("leader", log, end)
+            self._emit_appended("leader", log, before)
 
-    def _emit_appended(self, role: str, log: OffsetLog, from_offset: int) -> None:
-        """Also called after a failed append: the batches before the failed one are in the file, or
-        all of them if only the flush failed. The next start reads them."""
-        batches = log.batches_from(from_offset)
+    def _emit_appended(self, role: str, log: OffsetLog, before: int) -> None:
+        """The log had `before` batches. Also called after a failed append: the batches before the
+        failed one are in the file, or all of them if only the flush failed. The next start reads
+        them."""
+        batches = log.batches[before:]
         if not batches:
             return
         epochs: tuple[EpochRun, ...] = ()
@@ -472,11 +478,11 @@ class Partition:
         if self._logs.slow:
             await self._logs.append_delay()
         self._check_writable()
-        end = log.log_end_offset
+        before = len(log.batches)
         try:
             log.append_as_follower(batches)
         finally:
-            self._emit_appended("follower", log, end)
+            self._emit_appended("follower", log, before)
 
     def update_follower_high_watermark(self, leader_hw: int) -> bool:
         """Apply the high watermark of a fetch response. True if that changed it."""
@@ -590,12 +596,13 @@ class Partition:
     def read_at_end(self, fetch: FetchPartition) -> FetchedPartition | None:
         """The response if the fetch is at the leader's LEO; None if there may be more to check.
         Called in a read section."""
-        log = self.log
-        if log is None or fetch.fetch_offset != log.log_end_offset:
-            return None
-        if fetch.current_leader_epoch != self.leader_epoch or not self.is_leader:
-            return None
-        if fetch.last_fetched_epoch not in (UNDEFINED_EPOCH, log.epochs.latest_epoch):
+        log, last_epoch = self.leader_log, fetch.last_fetched_epoch
+        if (
+            log is None
+            or fetch.fetch_offset != log.log_end_offset
+            or fetch.current_leader_epoch != self.leader_epoch
+            or (last_epoch != UNDEFINED_EPOCH and last_epoch != log.epochs.latest_epoch)
+        ):
             return None
         hw, start = log.high_watermark, log.log_start_offset
         return FetchedPartition(self.partition, Errors.NONE, hw, start, ())
@@ -634,22 +641,20 @@ class Partition:
         if isinstance(log, Errors):
             return log
         end = log.log_end_offset
-        diverging_epoch = log.epochs.divergence(last_fetched_epoch, fetch_offset, end)
-        if isinstance(diverging_epoch, Errors):
-            return diverging_epoch
-        # Before the range check: a follower that is ahead of its leader truncates at once.
-        if diverging_epoch is not None:
-            return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
+        if last_fetched_epoch != UNDEFINED_EPOCH:
+            diverging_epoch = log.epochs.divergence(last_fetched_epoch, fetch_offset, end)
+            if isinstance(diverging_epoch, Errors):
+                return diverging_epoch
+            # Before the range check: a follower that is ahead of its leader truncates at once.
+            if diverging_epoch is not None:
+                return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
         # A fetch at the log end finds nothing, which is not an error.
-        if fetch_offset > log.log_end_offset or fetch_offset < log.log_start_offset:
+        if fetch_offset > end or fetch_offset < log.log_start_offset:
             return Errors.OFFSET_OUT_OF_RANGE
-        if fetch_offset == log.log_end_offset:
-            batches: tuple[Batch, ...] = ()
-        else:
-            batches = log.read(fetch_offset, max_bytes, at_least_one=at_least_one)
+        batches = log.read(fetch_offset, max_bytes, at_least_one=at_least_one)
         if committed_only:
             batches = tuple(b for b in batches if b.next_offset <= log.high_watermark)
-        return ReadInfo(batches, log.high_watermark, log.log_start_offset, log.log_end_offset)
+        return ReadInfo(batches, log.high_watermark, log.log_start_offset, end)
 
     async def end_offset_for_epoch(
         self, current_leader_epoch: int, leader_epoch: int

@@ -244,17 +244,17 @@ class OffsetLog:
             )
             self._append(batch)
 
-    def _hold(self, batch: Batch) -> None:
-        """Add a batch at the end of the log."""
+    def _hold(self, batch: Batch, timestamp_ms: int) -> None:
+        """Add a batch at the end of the log; `timestamp_ms` is its `largest_ms`."""
         self.batches.append(batch)
         self._bases.append(batch.base_offset)
         self.log_end_offset = batch.next_offset
         segment = self.segments[-1]
-        timestamp_ms = batch.largest_ms
         if not segment.size:
             segment.first_ms = timestamp_ms
         segment.size += batch.size
-        segment.largest_ms = max(segment.largest_ms, timestamp_ms)
+        if timestamp_ms > segment.largest_ms:
+            segment.largest_ms = timestamp_ms
         if batch.producer is not None:
             self.producers.update(batch.producer, batch.base_offset, batch.next_offset)
 
@@ -273,9 +273,10 @@ class OffsetLog:
         self.segments.append(Segment(self.log_end_offset))
 
     def _append(self, batch: Batch) -> None:
-        if self.must_roll(batch.size, batch.largest_ms):
+        timestamp_ms = batch.largest_ms
+        if self.must_roll(batch.size, timestamp_ms):
             self.roll()
-        self._hold(batch)
+        self._hold(batch, timestamp_ms)
         entries = self.epochs.entries
         # Nearly all batches belong to the latest epoch: this avoids a call.
         if not entries or entries[-1].epoch != batch.leader_epoch:
@@ -300,10 +301,6 @@ class OffsetLog:
                 break
             end += 1
         return tuple(batches[first:end])
-
-    def batches_from(self, offset: int) -> list[Batch]:
-        """The batches that start at or after `offset`."""
-        return self.batches[bisect_left(self._bases, offset) :]
 
     def bytes_from(self, from_offset: int, limit: int) -> int:
         """The number of bytes from `from_offset` on, counted up to `limit`."""
@@ -341,7 +338,8 @@ class OffsetLog:
             self.segments.pop()
         if self.segments:
             active = self.segments[-1]
-            active.size = sum(batch.size for batch in self.batches_from(active.base_offset))
+            first = bisect_left(self._bases, active.base_offset)
+            active.size = sum(batch.size for batch in self.batches[first:])
         if self.producers.entries:
             self._rebuild_producers()
         self.log_end_offset = offset

@@ -435,7 +435,7 @@ class StoredLog(OffsetLog):
         latest = self.epochs.latest_epoch
         if latest is None or batch.leader_epoch > latest:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._hold(batch)
+        self._hold(batch, batch.largest_ms)
 
     # -- writing -----------------------------------------------------------------------------------
 
