@@ -23,7 +23,7 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.truncation import offset_truncation_state
 from emulator.kafka.model.errors import Errors, KafkaError, UnexpectedAppendOffset
-from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch, OffsetLog
+from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch
 from emulator.kafka.profiles.guards.consumers import FOLLOWER_HW_COMPLETES_FETCHES
 from emulator.kafka.profiles.guards.following import (
     FAILED_PARTITIONS_LEAVE,
@@ -212,22 +212,20 @@ class ReplicaFetcherThread:
     def _fetch_of(
         self, partition: TopicPartition, state: PartitionFetchState
     ) -> FetchPartition | None:
-        hosted = self._hosted(partition)
-        if hosted is None or hosted.log is None:
+        hosted, context = self._hosted(partition), self._context
+        log = hosted.log if hosted is not None else None
+        if log is None:
             return None
+        # Before version 12 requests do not carry the log's last epoch.
+        last_epoch = log.epochs.latest_epoch if context.truncates_on_fetch else None
         return FetchPartition(
             partition,
             self._current_leader_epoch(state),
             state.fetch_offset,
-            hosted.log.log_start_offset,
-            self._context.config.replica_fetch_max_bytes,
-            self._last_fetched_epoch(hosted.log),
+            log.log_start_offset,
+            context.config.replica_fetch_max_bytes,
+            UNDEFINED_EPOCH if last_epoch is None else last_epoch,
         )
-
-    def _last_fetched_epoch(self, log: OffsetLog) -> int:
-        """The log's last epoch for requests; before version 12 they do not carry it."""
-        epoch = log.epochs.latest_epoch if self._context.truncates_on_fetch else None
-        return UNDEFINED_EPOCH if epoch is None else epoch
 
     def _current_leader_epoch(self, state: PartitionFetchState) -> int:
         """The epoch for requests, which before 2.1 do not carry one (KIP-320)."""

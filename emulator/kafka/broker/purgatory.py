@@ -137,8 +137,10 @@ class Purgatory:
             return 0
         completed = 0
         waiting = [operation for operation in watching if not operation.completed]
-        # A fetch that was woken is watched again after younger ones: sort by the first wait.
-        for operation in sorted(waiting, key=_NUMBER):
+        if len(waiting) > 1:
+            # A fetch that was woken is watched again after younger ones: sort by the first wait.
+            waiting.sort(key=_NUMBER)
+        for operation in waiting:
             operation.touched(key)
             if not operation.completed and await operation.maybe_try_complete():
                 completed += 1

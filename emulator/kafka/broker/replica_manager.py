@@ -206,7 +206,7 @@ class ReplicaManager:
             await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
         else:
             respond(
-                tuple(ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items())
+                tuple([ProducedPartition(p, s.error, s.base_offset) for p, s in statuses.items()])
             )
 
     async def _append_to_local_log(self, produced: ProducePartition, acks: int) -> ProduceStatus:

@@ -141,6 +141,7 @@ class Producer:
         self._start_us, self.draw = start_us, draw
         self.name, self.partitions, self.settings = name, partitions, settings
         self._kernel, self.process = bootstrap.kernel, process
+        self._emit = self._kernel.emitter(0)
         self.view = ClusterView(bootstrap, process)
         self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
         self._handed_over = self._waiting = 0
@@ -406,9 +407,8 @@ class Producer:
         if batches and self._round and not self._stopped:
             reported_us = self._round.next_report_us()
         for batch in batches:
-            self._kernel.emit(
+            self._emit(
                 events.RecordsProduced,
-                0,
                 self.name,
                 batch.partition,
                 self.settings.acks,
@@ -593,7 +593,9 @@ class _BrokerThread:
         self.sent_us = self._kernel.now
         latest_us = self.sent_us + settings["socket.timeout.ms"] * 1000
         for partition, batches in ready[first:] + ready[:first]:
-            records = sum(batch.records for batch in batches)
+            records = 0
+            for batch in batches:
+                records += batch.records
             produced = ProducePartition(
                 partition, records, record_batch_size(records, settings.record_bytes)
             )

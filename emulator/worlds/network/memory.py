@@ -77,6 +77,8 @@ class MemoryNetwork:
         self._directions: dict[tuple[str, str], LinkDirection] = {}
         self.breaks: dict[tuple[str, str], list[Break]] = {}
         self._bytes_per_s: dict[str, int] = {}
+        self.is_narrow = False
+        """Whether any process has limited bandwidth."""
         self._free_at_us: dict[str, int] = {}
         self._open: dict[MemoryConnection, None] = {}
 
@@ -186,11 +188,7 @@ class MemoryNetwork:
     def limit_bandwidth(self, to: str, bytes_per_s: int) -> None:
         """Limit the rate at which records reach process `to`; 0: no limit."""
         self._bytes_per_s[to] = bytes_per_s
-
-    @property
-    def is_narrow(self) -> bool:
-        """Whether any process has limited bandwidth."""
-        return bool(self._bytes_per_s)
+        self.is_narrow = any(self._bytes_per_s.values())
 
     def transfer_us(self, to: str, size: int) -> int:
         """How long `size` bytes occupy the limited bandwidth of `to`, including the wait for their
@@ -290,9 +288,10 @@ class MemoryConnection:
             if how is not None:
                 self._break(how, request)
                 return
-        pass_on = partial(self._pass_on, request)
-        if network.kernel.holds is None or not self._request_hold.stops(kind_of(request), pass_on):
-            pass_on()
+        if network.kernel.holds is None or not self._request_hold.stops(
+            kind_of(request), partial(self._pass_on, request)
+        ):
+            self._pass_on(request)
 
     @property
     def host(self) -> str:
@@ -362,9 +361,10 @@ class MemoryConnection:
         if direction.disturbed:
             us += direction.disturbance_us(request, network.kernel.now)
         # TCP: never before earlier bytes of this connection, whatever latency was drawn.
-        at = max(self._arrives_us, network.kernel.now + us)
-        self._arrives_us = at
-        self._lane.call_at(at, partial(self._arrived, request))
+        at = network.kernel.now + us
+        if at > self._arrives_us:
+            self._arrives_us = at
+        self._lane.call_at(self._arrives_us, partial(self._arrived, request))
 
     @labelled("arrived")
     def _arrived(self, request: Request) -> None:
@@ -400,9 +400,8 @@ class MemoryConnection:
         if self._unanswered is not None and self._served is self._unanswered:
             self.reset()
             return
-        pass_back = partial(self._pass_back, response)
-        if self._network.kernel.holds is None or not self._stops(pass_back):
-            pass_back()
+        if self._network.kernel.holds is None or not self._stops(response):
+            self._pass_back(response)
         self._served = None
         if self._backlog:
             kernel = self._network.kernel
@@ -414,10 +413,10 @@ class MemoryConnection:
             self.listener.receive(request, self)
             kernel.cause = before
 
-    def _stops(self, pass_back: Callable[[], None]) -> bool:
+    def _stops(self, response: object) -> bool:
         """A response has no name of its own."""
         assert self._served is not None
-        return self._response_hold.stops(kind_of(self._served), pass_back)
+        return self._response_hold.stops(kind_of(self._served), partial(self._pass_back, response))
 
     def _pass_back(self, response: object) -> None:
         if self._back.cut:
@@ -435,9 +434,10 @@ class MemoryConnection:
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
         # The same in the other direction.
-        at = max(self._returns_us, network.kernel.now + us)
-        self._returns_us = at
-        self._client_lane.call_at(at, partial(self._answered, response))
+        at = network.kernel.now + us
+        if at > self._returns_us:
+            self._returns_us = at
+        self._client_lane.call_at(self._returns_us, partial(self._answered, response))
 
     @labelled("answered")
     def _answered(self, response: object) -> None:
