@@ -7,7 +7,8 @@ server/DelayedProduce.scala@2.6.3, server/DelayedFetch.scala@2.6.3; spec §4.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from dataclasses import dataclass
+
+import msgspec
 
 from emulator.kafka.broker.fetch_session import FetchContext
 from emulator.kafka.broker.local_reads import FetchedPartitions, LocalReads
@@ -21,8 +22,7 @@ from emulator.trace.values import TopicPartition
 PartitionLookup = Callable[[TopicPartition], Partition | None]
 
 
-@dataclass(slots=True)
-class ProduceStatus:
+class ProduceStatus(msgspec.Struct):
     """One partition of a produce request; `required_offset` is the last appended offset + 1."""
 
     error: Errors

@@ -189,7 +189,8 @@ class FetchSession:
             if cached.maybe_update_response_data(answer):
                 named.append(answer)
                 # So that a limited response starves no partition (KIP-74).
-                cached.place = self.next_place()
+                self._last_place += 1
+                cached.place = self._last_place
                 self._in_order = None
             if not answer.batches and answer.diverging_epoch is None:
                 without_records.append(cached)
@@ -371,7 +372,8 @@ class FetchSessionHandler:
         """The partitions to send if only these may differ from the last request."""
         altered = [new for new in moved if new != self._partitions[new.partition]]
         altered.sort(key=lambda new: self._places[new.partition])
-        self._remember(altered)
+        for new in altered:
+            self._partitions[new.partition] = new
         return tuple(altered)
 
     def _remember(self, requests: Iterable[FetchPartition]) -> None:

@@ -9,7 +9,6 @@ spec §4.6.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 
 import msgspec
 
@@ -31,13 +30,12 @@ from emulator.trace.values import TopicPartition
 FetchedPartitions = tuple[FetchedPartition, ...]
 
 
-@dataclass(slots=True)
-class ReadResults:
+class ReadResults(msgspec.Struct):
     """The results of one fetch, in its order; the leaders' LEOs are those before the read."""
 
-    fetches: list[FetchPartition] = field(default_factory=list)
-    answers: list[FetchedPartition] = field(default_factory=list)
-    leader_leos: list[int] = field(default_factory=list)
+    fetches: list[FetchPartition] = []
+    answers: list[FetchedPartition] = []
+    leader_leos: list[int] = []
     readable: int = 0
     """The number of readable bytes."""
     has_error: bool = False
@@ -45,7 +43,7 @@ class ReadResults:
     has_newer_hw: bool = False
     """A high watermark that the follower does not have yet; in 2.4 and 2.5 the response does not
     wait."""
-    redirected: set[TopicPartition] = field(default_factory=set)
+    redirected: set[TopicPartition] = set()
     """Partitions that the consumer should read from another replica."""
 
     def add(self, fetch: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:

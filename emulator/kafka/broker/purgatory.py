@@ -137,6 +137,9 @@ class Purgatory:
             return 0
         completed = 0
         waiting = [operation for operation in watching if not operation.completed]
+        if not waiting:
+            del self._watchers[key]
+            return 0
         if len(waiting) > 1:
             # A fetch that was woken is watched again after younger ones: sort by the first wait.
             waiting.sort(key=_NUMBER)

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
+import msgspec
+
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
     ApiVersionsRequest,
@@ -95,8 +97,7 @@ def record_batch_size(records: int, record_bytes: int) -> int:
     return BATCH_OVERHEAD + records * (RECORD_OVERHEAD + record_bytes)
 
 
-@dataclass(slots=True, eq=False)
-class PendingBatch:
+class PendingBatch(msgspec.Struct, eq=False, gc=False):
     """Records of one partition from one hand-over of the application."""
 
     number: int
@@ -443,8 +444,7 @@ class _Round:
         return self.at_us + self._reports * RESULT_INTERVAL_US
 
 
-@dataclass(slots=True, eq=False)
-class _InFlightRequest:
+class _InFlightRequest(msgspec.Struct, eq=False):
     """One Produce request, always for one partition; without batches it is a metadata query."""
 
     batches: list[PendingBatch]
