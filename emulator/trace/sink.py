@@ -37,9 +37,10 @@ class Sink:
         """Accept an event, whose `seq` must be `next_seq`."""
         if not self._open:
             return
-        self.events.append(event)
-        if self.kept_max is not None and len(self.events) > self.kept_max:
-            self.events.clear()
+        events = self.events
+        events.append(event)
+        if self.kept_max is not None and len(events) > self.kept_max:
+            events.clear()
         self.next_seq += 1
         try:
             calls = self._by_kind[type(event)]

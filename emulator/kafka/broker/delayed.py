@@ -154,4 +154,4 @@ class DelayedFetch(DelayedOperation):
         if self._context.session is not None:
             self._context.session.fetch_completed()
         reads = await self._reads.read(self._follower, self._rack, self._context, self._max_bytes)
-        self._respond(tuple(reads.answers))
+        self._respond(reads.answers)

@@ -31,11 +31,10 @@ FetchedPartitions = tuple[FetchedPartition, ...]
 
 
 class ReadResults(msgspec.Struct):
-    """The results of one fetch, in its order; the leaders' LEOs are those before the read."""
+    """The results of one fetch."""
 
-    fetches: list[FetchPartition] = []
-    answers: list[FetchedPartition] = []
-    leader_leos: list[int] = []
+    partitions: list[tuple[FetchPartition, FetchedPartition, int]] = []
+    """In the fetch's order, each with the leader's LEO before the read."""
     readable: int = 0
     """The number of readable bytes."""
     has_error: bool = False
@@ -46,10 +45,9 @@ class ReadResults(msgspec.Struct):
     redirected: set[TopicPartition] = set()
     """Partitions that the consumer should read from another replica."""
 
-    def add(self, fetch: FetchPartition, answer: FetchedPartition, leader_leo: int) -> None:
-        self.fetches.append(fetch)
-        self.answers.append(answer)
-        self.leader_leos.append(leader_leo)
+    @property
+    def answers(self) -> FetchedPartitions:
+        return tuple([answer for _, answer, _ in self.partitions])
 
 
 class LocalReads:
@@ -90,19 +88,19 @@ class LocalReads:
                     preferred = self._preferred.find(hosted, fetch.fetch_offset, rack)
                     if preferred is not None:
                         answer = hosted.redirect(fetch, preferred)
-                        reads.add(fetch, answer, fetch.fetch_offset)
+                        reads.partitions.append((fetch, answer, fetch.fetch_offset))
                         reads.redirected.add(fetch.partition)
                         reads.has_error = reads.has_error or answer.error is not Errors.NONE
                         continue
                 # Most fetches find nothing, and skip the steps below.
                 at_end = hosted.read_at_end(fetch)
                 if at_end is not None:
-                    reads.add(fetch, at_end, fetch.fetch_offset)
+                    reads.partitions.append((fetch, at_end, fetch.fetch_offset))
                     continue
             answer, leader_leo, used = self._read_partition(
                 hosted, follower, fetch, left, at_least_one=at_least_one, leader_only=leader_only
             )
-            reads.add(fetch, answer, leader_leo)
+            reads.partitions.append((fetch, answer, leader_leo))
             if used:
                 # KIP-74: only the first partition with records may exceed the limits.
                 at_least_one, left = False, max(0, left - used)
@@ -166,12 +164,12 @@ class LocalReads:
     ) -> None:
         """Record the follower's state; a broker without an assigned replica gets no records
         (KAFKA-5758)."""
-        now_ms, answers = self._context.now_ms(), reads.answers
+        now_ms = self._context.now_ms()
         if context.session is not None:
             # One time for all idle fetches of the session.
             context.session.fetched_ms = now_ms
-        for i, fetch in enumerate(reads.fetches):
-            answer, hosted = answers[i], self._partitions.get(fetch.partition)
+        for i, (fetch, answer, leader_leo) in enumerate(reads.partitions):
+            hosted = self._partitions.get(fetch.partition)
             if answer.error is not Errors.NONE:
                 if hosted is not None and not self._keeps_state:
                     # Before KAFKA-8400 a failed read set the follower's offsets to -1.
@@ -182,7 +180,6 @@ class LocalReads:
             # 2.4 and 2.5: the first response with a new high watermark is sent at once.
             if self._answers_for_hw and hosted is not None:
                 reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
-            leader_leo = reads.leader_leos[i]
             if hosted is not None:
                 replica = hosted.remotes.get(follower)
                 if replica is not None and hosted.idle_fetches.is_noop_fetch(replica, fetch):
@@ -192,14 +189,17 @@ class LocalReads:
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):
                 # The broker has no replica: its fetch gets a response, and nothing is recorded.
-                answers[i] = msgspec.structs.replace(answer, batches=())
+                without_records = msgspec.structs.replace(answer, batches=())
+                reads.partitions[i] = fetch, without_records, leader_leo
 
     def idle(self, follower: int, without_records: Iterable[CachedPartition]) -> None:
         """Stop reading partitions whose next fetch by this follower would change only its time,
         until they change."""
         for cached in without_records:
             hosted = self._partitions.get(cached.partition)
-            if hosted is not None and not self.must_send_hw(hosted, follower):
+            if hosted is not None and not (
+                self._answers_for_hw and hosted.has_newer_hw_for(follower)
+            ):
                 hosted.idle_fetches.idle(follower, cached)
 
     def must_send_hw(self, hosted: Partition, follower: int) -> bool:

@@ -250,14 +250,14 @@ class ReplicaManager:
             await reads.update_follower_fetch_state(follower, context, read)
         if (
             request.max_wait_ms <= 0
-            or not (session.partitions if session is not None else read.answers)
+            or not (session.partitions if session is not None else read.partitions)
             or read.readable >= request.min_bytes
             or read.has_error
             or read.has_newer_hw
             or read.has_diverging_epoch
             or (read.redirected and self._redirects_at_once)
         ):
-            respond(tuple(read.answers))
+            respond(read.answers)
             return
         parked = DelayedFetch(
             request, context, max_bytes, reads, self.partitions.get, respond, read.redirected
