@@ -250,7 +250,8 @@ def test_hostile_frames_end_no_broker_and_change_nothing(
         )
     # Where others use the processors too the delays are theirs: what is held always is that no
     # frame stalls a broker.
-    assert p99_ms(flooded) <= (3 * p99_ms(quiet) if os.environ.get("ISR_ALONE") else STALL_MS)
+    least = 0 if os.environ.get("ISR_ALONE") else STALL_MS
+    assert p99_ms(flooded) <= max(least, 3 * p99_ms(quiet))
 
 
 @pytest.mark.parametrize("size", [2_000_000, 6_000_000])
@@ -309,21 +310,47 @@ def test_a_small_batch_that_unpacks_to_megabytes_stalls_nobody(
     assert stalled < 2
 
 
-def test_two_thousand_idle_connections_keep_nobody_out(tmp_path: Path) -> None:
+def processor_s(pid: int) -> float:
+    """The processor time of all threads that a process has or had: what others compute meanwhile is
+    not in it."""
+    return time.clock_gettime((~pid << 3) | 2)  # as clock_getcpuclockid(3) names it
+
+
+def test_two_thousand_idle_connections_keep_nobody_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """And they cost nothing: a record takes the leader as much processor time as before."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16_384), hard))
     try:
         with three_brokers(tmp_path) as brokers, ExitStack() as idle:
             brokers.create("orders", (1, 2, 3), min_insync_replicas="2")
             brokers.until(lambda: brokers.partition(1, "orders"), lambda s: s is not None)
+            pid = brokers.by_id[1].pid
+
+            def cost_of_20_s() -> float:
+                """The least of several: what disturbs takes time, and gives none."""
+                client, costs_s = GoodClient(brokers, 1), []
+                for _ in range(10):
+                    began_s = processor_s(pid)
+                    for _ in range(20):
+                        client.produce()
+                    costs_s.append(processor_s(pid) - began_s)
+                client.close()
+                return min(costs_s)
+
+            before_s = cost_of_20_s()
             for _ in range(IDLE):
                 idle.enter_context(socket.create_connection(("127.0.0.1", brokers.ports[1]), 30))
-            client = GoodClient(brokers, 1)
-            seconds = [client.produce() for _ in range(100)]
-            client.close()
+            beside_s = cost_of_20_s()
+            with capsys.disabled():
+                print(
+                    f"\n{IDLE:,} idle connections: 20 records take {beside_s * 1000:.1f} ms of"
+                    f" the leader's processor time, {before_s * 1000:.1f} ms before"
+                )
             assert not any(broker.is_dead for broker in brokers.by_id.values())
             assert "no new connections" not in brokers.said()
-            assert p99_ms(seconds) < STALL_MS
+            assert beside_s < 1.5 * before_s
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
