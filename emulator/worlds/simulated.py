@@ -56,7 +56,7 @@ class SimulatedWorld:
             # reads packets, and may expire sessions whose pings have arrived.
             tracker=self._zookeeper.lane("SessionTracker"),
             network=self.kernel.world.lane("network"),
-            latency=self.latencies,
+            latency=self._zookeeper_latency_us,
             observer=TracingObserver(self.kernel, self._client_of),
             tick_time_ms=settings.tick_time_ms,
             min_session_timeout_ms=settings.min_session_timeout_ms,
@@ -81,6 +81,9 @@ class SimulatedWorld:
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         assert self.machine_load is not None
         return self.latencies(purpose, actor) + self.machine_load.delay_us(actor)
+
+    def _zookeeper_latency_us(self, purpose: str, actor: str) -> int:
+        return self.latencies.at(self.kernel.now, purpose, actor)
 
     def _client_of(self, session_id: int) -> str:
         return self.ensemble.client_of(session_id)

@@ -73,6 +73,6 @@ def test_with_the_fence_the_same_search_finds_nothing(isr: Isr) -> None:
 
 def test_a_search_that_has_not_run_the_race_does_not_know(isr: Isr) -> None:
     """The controller does not move before the fourth second."""
-    early = ("--from", "2s", "--steps", 3, "--then", "100ms", "--schedules", 20, "--seed", 1)
+    early = ("--from", "2s", "--steps", 1, "--then", "100ms", "--schedules", 20, "--seed", 1)
     code, out, _ = isr("explore", "race.yaml", *early, "--sometimes", "controller moved")
     assert (code, "verdict    unknown: no race was run" in out) == (2, True), out

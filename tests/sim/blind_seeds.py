@@ -16,11 +16,14 @@ AS_RECORDED = VersionOptions()
 LIKELY: dict[str, tuple[int, ...]] = {
     "kafka-0.8.2.2/lag-max-messages-exceeded": (2,),
     "kafka-0.8.2.2/lag-max-messages-not-exceeded": (2,),
-    "kafka-1.0.2/shrink-expand": (2,),
-    "kafka-2.1.1/topic-lifecycle": (3,),
+    "kafka-1.0.2/shrink-expand": (11,),
+    "kafka-2.1.1/topic-lifecycle": (2,),
+    "kafka-2.6.3/controlled-shutdown": (8, 25),
+    "kafka-2.6.3/controller-shutdown": (28, 30),
     "kafka-2.6.3/quick-bounce": (4, 8),
-    "kafka-2.6.3/zombie-controller": (3, 9, 23, 24),
-    "kafka-2.8.2/leader-crash": (1, 7),
+    "kafka-2.6.3/zombie-controller": (18, 24),
+    "kafka-2.8.2/leader-crash": (2, 3),
+    "kafka-3.3.2/topic-lifecycle": (38, 39),
 }
 """Seeds that are enough for a match, where 1, 2, 3 ... takes many. A change of a rule may need
 others: then all are played, which takes longer and is no failure. To find them again:

@@ -98,7 +98,7 @@ def test_how_many_draws_each_segment_took_is_told() -> None:
 def test_every_choice_is_a_seed_of_a_declared_purpose() -> None:
     chosen = [c for run in match().choices.runs for c in run.chosen]
     purposes = {c.purpose for c in chosen if c.actor and c.purpose}
-    assert purposes - {"zk_tick"} <= set(TABLE)
+    assert purposes - {"zk_tick", "zk_pace"} <= set(TABLE)
 
 
 def test_its_choices_replay_alone_in_a_process_that_never_saw_the_recording(

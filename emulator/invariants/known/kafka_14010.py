@@ -31,15 +31,20 @@ class RefusesItsOwnRepetition(Hazard):
         """The leader's resubmission was refused, and the leader has not changed since; or its
         proposal waited for that response, and was never sent."""
         name = violation.partition
-        proposer, repeated = 0, -1
+        leader, repeated = 0, -1
         refused = waits = stranded = False
         for event in events:
             match event:
                 case e.BecomesLeader(partition=at) if at == name:
+                    leader = event.broker
                     refused = waits = stranded = False
-                case e.AlterIsrProposed(partition=at) if at == name:
-                    proposer, waits, stranded = event.broker, True, False
-                case e.AlterIsrSent(broker=sender, partitions=sent) if sender == proposer:
+                # A leader that does not know yet that it was replaced may propose later than this
+                # one.
+                case e.AlterIsrProposed(partition=at, broker=proposer) if (
+                    at == name and proposer == leader
+                ):
+                    waits, stranded = True, False
+                case e.AlterIsrSent(broker=sender, partitions=sent) if sender == leader:
                     if name in sent:
                         waits = stranded = False
                 case e.AlterIsrFailed(outcome="resubmitted"):
@@ -47,5 +52,5 @@ class RefusesItsOwnRepetition(Hazard):
                 case e.AlterIsrFailed(error="OPERATION_NOT_ATTEMPTED", outcome="stays pending"):
                     if event.cause == repeated and lacks(CLEAR_BEFORE_CALLBACK, event, events):
                         refused = refused or event.partition == name
-                        stranded = stranded or (waits and event.broker == proposer)
+                        stranded = stranded or (waits and event.broker == leader)
         return refused or stranded

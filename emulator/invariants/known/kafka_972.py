@@ -37,7 +37,9 @@ class BrokerListNotAnnounced(Hazard):
 
 
 def _decided(update: int, events: Sequence[AnyEvent]) -> int:
-    """When the controller made the list of an update: its request may arrive after the change."""
+    """When the controller made the list of an update: its request may have waited for others to the
+    same broker, and arrive after the change."""
     sent = events[update].cause if update >= 0 else -1
-    is_request = sent >= 0 and isinstance(events[sent], e.ControlRequestSent)
-    return sent if is_request else update
+    if sent < 0 or not isinstance(events[sent], e.ControlRequestSent):
+        return update
+    return events[sent].cause if events[sent].cause >= 0 else sent

@@ -297,6 +297,7 @@ class KafkaApis:
 
     async def _obey(self, request: m.ControlRequest, connection: ServerConnection) -> None:
         """A request of the controller."""
+        await self._context.kernel.checkpoint("control_request")
         match request:
             case m.LeaderAndIsrRequest():
                 states = self._as_received(request)

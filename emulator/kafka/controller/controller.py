@@ -290,6 +290,7 @@ class KafkaController:
         # after a watch is set comes as an event; an earlier change is in the state that is read.
         # Deleting notifications after the read would lose changes (H10).
         context, version = self.context, self.context.epoch_zk_version
+        await self._load_code()
         if self._blocking:
             handlers = (self._child_handlers, *self._command_handlers)
             await subscribe(self._zk_client, *handlers, version)
@@ -304,6 +305,7 @@ class KafkaController:
             if self._has_isr_notifications:
                 await self._isr_changes.purge()
         await self._initialize_controller_context()
+        await self._load_code()
         early = await commands_read_early(self._zk_client, self._host.profile)
         deletions = await self._zk_client.get_topic_deletions()
         # A topic with an offline replica or a reassignment is not deleted yet: every replica has to
@@ -326,11 +328,18 @@ class KafkaController:
             await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)
         await self._deletions.resume()
+        await self._load_code()
         # After the state machines have started: an election is a transition and needs each
         # partition's state.
         await self._elections.pending(early.elections)
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
+
+    async def _load_code(self) -> None:
+        """A fail-over is the first use of most of a controller's code. With an event queue there is
+        several times as much of it as with a lock."""
+        if self._host.profile.controller_threads == "event-queue":
+            await self._host.kernel.checkpoint("controller_failover")
 
     def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
         """auto-leader-rebalance-task: scheduled once, and again after its event was processed."""

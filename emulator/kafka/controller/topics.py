@@ -49,6 +49,7 @@ class Topics:
         topics = listed
         if topics is None:
             topics = await self._zk_client.get_all_topics(register_watch=True)
+        await self._parts.host.kernel.checkpoint("topics_listed")
         new = [t for t in topics if t not in self._context.all_topics]
         removed = [t for t in self._context.all_topics if t not in topics]
         self._context.all_topics = dict.fromkeys(topics)

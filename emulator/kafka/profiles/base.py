@@ -78,7 +78,8 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     `leaders_in_request`: a follower takes its leader's address from LeaderAndIsr instead of the
     metadata cache (up to 0.8.2). `replica_sets`: a broker reads the replicas of a control request
     into a set (0.10). `group_record_versions`: versions of the values in
-    `__consumer_offsets`, of an offset and of a group. `scala`: the library that orders sets and
+    `__consumer_offsets`, of an offset and of a group. `reapers_woken`: a broker that stops does not
+    wait for the polls of its purgatories' reapers (3.3). `scala`: the library that orders sets and
     maps in the recorded builds. `sent_before_rpc`: request versions of a broker that still writes
     ISRs itself although its code supports AlterIsr (inter.broker.protocol.version 2.6).
     """
@@ -107,6 +108,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     group_record_versions: tuple[int, int] = (1, 0)
     scala: Literal["2.11", "2.13"] = "2.13"
     isr_members: IsrMembers = "ids"
+    reapers_woken: bool = False
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

@@ -9,5 +9,6 @@ PROFILE = after(
     name="3.3",
     release="3.3.2",
     citation="AlterPartitionManager.scala@3.3.2, KafkaController.scala@3.3.2; spec §7.4, §7.5, §9",
+    reapers_woken=True,
     request_versions={"AlterIsr": 2},
 )

@@ -107,7 +107,10 @@ class WarmCluster:
         digest: bool = False,
     ) -> ScheduleResult:
         """Play with these choices and faults (`exactly`: see `WrittenOrder`)."""
-        order = WrittenOrder(self.schedule.steps, candidate, exactly=exactly)
+        # A schedule that was made smaller has fewer steps than the one of the warm start: what is
+        # late at its last step is then played in the default order.
+        steps = candidate.steps if isinstance(candidate, Schedule) else self.schedule.steps
+        order = WrittenOrder(steps, candidate, exactly=exactly)
         return self.play(order, then_us=then_us, states=states, digest=digest)
 
     def play(

@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from emulator.kernel.rng import Chance
-from emulator.worlds.latency import BACKLOG_MAX, TABLE, USUAL_BOOT_US, Latencies, Purpose
+from emulator.worlds.latency import (
+    ALIKE,
+    BACKLOG_MAX,
+    TABLE,
+    USUAL_BOOT_US,
+    Latencies,
+    Purpose,
+)
 
 EXACTLY = {ms: ((0.0, ms * 1000), (1.0, ms * 1000)) for ms in (1, 5, 30, 1000)}
 STEPS = {
@@ -78,3 +85,44 @@ def test_the_more_has_waited_the_longer_a_resumed_process_is_sluggish_and_its_fe
 def test_clients_give_up_on_connections_that_waited_too_long() -> None:
     latencies = waking(1000)
     assert latencies.window("broker-1", 10 * BACKLOG_MAX) == 10_000 + BACKLOG_MAX * 1000
+
+
+def steps_of_two(latencies: Latencies, times: int, *, at_us: int) -> list[tuple[int, int]]:
+    """What the same steps cost two brokers at about the same times."""
+    return [
+        (
+            latencies.at(at_us + n * 2000, "zk_reply", "broker-1"),
+            latencies.at(at_us + n * 2000, "zk_reply", "broker-2"),
+        )
+        for n in range(times)
+    ]
+
+
+def test_of_one_server_two_brokers_see_like_times_at_the_same_moment() -> None:
+    """Recorded elections: both brokers attempt within 2 ms of each other."""
+    evenly = ((0.0, 0), (1.0, 1000))
+    rows = {
+        "zk_reply": Purpose(evenly, (ALIKE["zk_reply"], evenly)),
+        "speed": Purpose(((0.0, 1000), (1.0, 1000))),
+    }
+    alike = Latencies(Chance(1), rows)
+    for actor in ("broker-1", "broker-2"):
+        for _ in range(ALIKE["zk_reply"]):
+            alike.at(0, "zk_reply", actor)
+    pairs = steps_of_two(alike, 400, at_us=1_000_000)
+    apart = sorted(abs(a - b) for a, b in pairs)
+    assert apart[200] < 150, "drawn apart the median difference would be 290"
+    drawn = [us for pair in pairs for us in pair]
+    assert 400 < sum(drawn) / len(drawn) < 600, "and each alone has the row's own distribution"
+
+
+def test_a_processs_first_requests_and_a_clients_own_sleep_are_its_own() -> None:
+    evenly = {
+        "zk_reply": Purpose(((0.0, 0), (1.0, 1000)), (30, ((0.0, 0), (1.0, 1000)))),
+        "speed": Purpose(((0.0, 1000), (1.0, 1000))),
+        "zk_reconnect": Purpose(((0.0, 0), (1.0, 1000))),
+    }
+    plain, shared = Latencies(Chance(1), evenly), Latencies(Chance(1), evenly)
+    for purpose in ("zk_reply", "zk_reconnect"):
+        for n in range(10):
+            assert shared.at(n * 1000, purpose, "broker-1") == plain(purpose, "broker-1")

@@ -79,7 +79,7 @@ def test_what_is_no_file_of_choices_is_refused(text: str, tmp_path: Path) -> Non
 def test_a_rerun_redraws_latencies_and_nothing_else(choices: Choices) -> None:
     kept = [
         "boot.propagation", "resume_thread", "resume_scheduler", "zk_reconnect", "zk_tick",
-        "producer_handover", "make_leader", "speed",
+        "producer_handover", "make_role", "speed",
     ]  # fmt: skip
     redrawn = ["net_request", "net_response", "net_connect", "zk_request", "zk_reply", "zk_watch"]
     assert set(redrawn) <= set(TABLE)
