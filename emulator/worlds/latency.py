@@ -193,8 +193,8 @@ TABLE: Table = {
     # Work at a broker.
     # Creating 600 logs took 2.3 to 3.1 s; a process's first log took 200 ms, its second 50, its
     # last 2.
-    # A process's first log: from the read of its configuration to the role 24 to 940 ms, median 142,
-    # and 27 to 419 per 1.5 s of boot, median 90 (398 processes, 0.8.2 to 3.3).
+    # A process's first log: from the read of its configuration to the role 10 to 942 ms, median
+    # 142, and 4 to 710 per 1.5 s of boot, median 90 (398 processes, 0.8.2 to 3.3).
     "create_log": Purpose(
         ((0.0, 500), (0.5, 1400), (0.9, 3500), (0.99, 10 * _MS), (1.0, 60 * _MS)),
         (
@@ -283,9 +283,9 @@ TABLE: Table = {
     "controller_event": Purpose(
         _quick(300), (30, ((0.0, 300), (0.5, 900), (0.9, 2500), (1.0, 8 * _MS)))
     ),
-    # From the list of topics until a new one's handler is registered, which makes later reads of the
-    # topic watched ones, and until the assignment is read: 1 to 8 ms, median 4, for a controller's
-    # first topic (14 recordings of 2.8.2 and 3.3.2).
+    # From the list of topics until a new one's handler is registered, which makes later reads of
+    # the topic watched ones, and until the assignment is read: 1 to 8 ms, median 4, for a
+    # controller's first topic (14 recordings of 2.8.2 and 3.3.2).
     "topics_listed": Purpose(
         _quick(200), (1, ((0.0, 500), (0.5, 2500), (0.9, 5 * _MS), (1.0, 7 * _MS)))
     ),

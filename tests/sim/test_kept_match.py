@@ -60,7 +60,9 @@ def test_the_choices_of_a_match_replay_to_runs_that_agree_and_differ_in_no_part_
 @each
 def test_every_choice_is_a_seed_of_a_declared_purpose(folder: Path) -> None:
     streams = [c for run in chosen(folder).runs for c in run.chosen]
-    assert {c.purpose for c in streams if c.actor and c.purpose} - {"zk_tick", "zk_pace"} <= set(TABLE)
+    assert {c.purpose for c in streams if c.actor and c.purpose} - {"zk_tick", "zk_pace"} <= set(
+        TABLE
+    )
 
 
 @each
