@@ -40,6 +40,12 @@ class UpdatesCarrySomethingNew(Invariant):
     def on_broker_change(self, event: e.BrokerChange) -> None:
         self._changed[event.broker] = event.t
 
+    def on_controller_elected(self, event: e.ControllerElected) -> None:
+        """A fail-over sends all metadata twice (KafkaController.scala@0.9.0.1 onControllerFailover:
+        with the replicas' roles, and at its end). What this broker deleted as controller before
+        wakes up nobody any more."""
+        self._deleted.pop(event.broker, None)
+
     def on_broker_registered(self, event: e.BrokerRegistered) -> None:
         """A new broker receives all metadata."""
         self._known.pop(event.broker, None)

@@ -70,6 +70,19 @@ def test_what_fresh_seeds_have_shown_has_a_name(
     assert hazard in {failure.hazard for failure in trial.failures}
 
 
+MISTAKES_OF_INVARIANTS = [
+    (0x320001A4, "0.9.0", "zk"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seed", "profile", "propagation"), MISTAKES_OF_INVARIANTS)
+def test_what_an_invariant_once_took_for_a_failure_is_none(
+    seed: int, profile: str, propagation: str
+) -> None:
+    assert try_seed(seed, VersionOptions(profile, propagation=propagation)).ours == ()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("seed", "profile", "hazard"),

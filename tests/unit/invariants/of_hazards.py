@@ -113,11 +113,13 @@ def told_twice(
     told_first: bool = False,
     queued_first: bool = False,
     notified: int = 0,
+    failed_over: bool = False,
 ) -> History:
     """All of twelve partitions, two times; each time what the deletion of a notification brings
     about, or what the notification itself does (`told_first`), or what was queued before the
     deletion and waited for its send thread (`queued_first`). Meanwhile there is another
-    notification, of so many partitions (`notified`)."""
+    notification, of so many partitions (`notified`). `failed_over`: the controller is elected again
+    after each deletion, and sends everything because of that."""
     history = quiet()
     names = tuple(TopicPartition("bills", n) for n in range(12))
     if notified:
@@ -133,6 +135,8 @@ def told_twice(
         queued_by = len(history.events) - 1
         if not told_first:
             history.logged(3, "delete", "/isr_change_notification/isr_change_0000000000")
+        if failed_over:
+            history.elected(3, 2)
         if not queued_first:
             history.tell(e.ControllerEventQueued, 3, "IsrChangeNotification", 0)
             queued_by = len(history.events) - 1
@@ -224,5 +228,10 @@ CASES = [
         "updates carry something new",
         lambda: told_twice((0, 0), notified=12),
         lambda: told_twice((0, 0), notified=11),
+    ),
+    Case(
+        "updates carry something new",
+        lambda: told_twice((0, 0), failed_over=True),
+        lambda: told_twice((0, 0)),
     ),
 ]
