@@ -92,6 +92,18 @@ def shown_deposed(leader: int) -> History:
     return quiet().shown(1, 1, leader, *others, at=(1,)).tell(e.BrokerExited, 1)
 
 
+def ends_before_its_role(*, arrives: bool) -> History:
+    """Broker 1 has registered again and shows who leads in epoch 1. The LeaderAndIsr that is to
+    tell it was sent; 1 ends before it arrives, or ignores it (`arrives`)."""
+    history = quiet().shown(1, 1, 2, 1, 3, at=(1,))
+    history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+    if arrives:
+        follows = PartitionState(ORDERS, 1, 2, 1, (2, 1, 3), 1, REPLICAS)
+        history.tell(e.LeaderAndIsr, 1, 3, 1, follows)
+        history.tell(e.LeaderAndIsrIgnored, 1, 3, 1, follows, "STALE_CONTROLLER_EPOCH")
+    return history.tell(e.BrokerExited, 1)
+
+
 def moved_away() -> History:
     """The replica of broker 1 moves away, which a StopReplica is to tell it; it ends before."""
     state = PartitionState(ORDERS, 1, 2, 1, (2, 3), 1, (2, 3))
@@ -208,6 +220,11 @@ CASES = [
     Case("eligible members join", lambda: joins(registered=True), lambda: joins(registered=False)),
     Case("demoted leaders are informed", lambda: shown_deposed(1), lambda: shown_deposed(2)),
     Case("demoted leaders are informed", moved_away, lambda: shown_deposed(3)),
+    Case(
+        "demoted leaders are informed",
+        lambda: ends_before_its_role(arrives=False),
+        lambda: ends_before_its_role(arrives=True),
+    ),
     Case(
         "dead brokers are announced",
         lambda: dead_and_back(told=True),
