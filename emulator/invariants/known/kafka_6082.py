@@ -53,16 +53,20 @@ class UnfencedController(Hazard):
 def _write_after_election(
     name: TopicPartition | None, events: Sequence[AnyEvent]
 ) -> AnyEvent | None:
-    """The write of this state, if a controller made it after another one was elected."""
-    state, controller, written = CoreState(), 0, None
+    """The write of this state, or its creation, if a controller made it after another one was
+    elected. That one had found no state; it tries to create it too, which fails because the znode
+    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none.
+    """
+    state, controllers, written = CoreState(), [0], None
     for event in events:
         state(event)
         if isinstance(event, e.ControllerElected):
-            controller = event.broker
-        states = state.partitions.of(name).states[-2:] if name is not None else ()
-        if len(states) == 2 and states[1].seq == event.seq:
-            usurped = elects(*states) and states[1].by != controller
-            written = event if usurped else None
+            controllers.append(event.broker)
+        states = state.partitions.of(name).states[-2:] if name is not None else []
+        if states and states[-1].seq == event.seq:
+            by = states[-1].by
+            was_deposed = by in controllers and by != controllers[-1]
+            written = event if was_deposed and (len(states) == 1 or elects(*states)) else None
     return written
 
 

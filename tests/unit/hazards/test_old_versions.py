@@ -7,18 +7,27 @@ import pytest
 
 from emulator.invariants.a_controller_is_there import AnotherController
 from emulator.invariants.brokers_are_registered import UnknownBrokers, Unregistered
-from emulator.invariants.controller_knows_states import ControllerDiffers
+from emulator.invariants.controller_knows_states import ControllerDiffers, UnknownToController
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.known.base import recognise
-from emulator.invariants.metadata_converges import ShowsAnother
+from emulator.invariants.metadata_converges import ShowsAnother, ShowsNothing
 from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.invariants.nothing_is_left_to_do import StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.invariants.the_controller_is_not_fenced import GreaterEpochObeyed
 from emulator.trace import events as e
-from emulator.trace.values import Lagging, Offset, PartitionState
-from tests.unit.invariants.history import ORDERS, REPLICAS, STATE, History, violations
+from emulator.trace.values import Lagging, Offset, PartitionState, TopicPartition
+from tests.unit.invariants.history import (
+    ORDERS,
+    REPLICAS,
+    STATE,
+    History,
+    payload,
+    violations,
+)
 from tests.unit.invariants.of_hazards import at, shrunk
+
+OTHER, OTHER_STATE = TopicPartition("other", 0), "/brokers/topics/other/partitions/0/state"
 
 
 def running(version: str) -> History:
@@ -103,6 +112,21 @@ def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     history.wrote(2, 3, 2, 1, 2, 3, by="controller")
     for violation in (unknown, shown, lacking):
         assert recognise(violation, history.events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_what_it_created_is_known_to_nobody(version: str, name: str) -> None:
+    """A creation by the controller itself, or by a broker that never was controller, has no
+    such excuse."""
+    unknown = UnknownToController(facts=(-1, 0), partition=OTHER)
+    hidden = ShowsNothing(0, facts=(-1, 0), partition=OTHER, broker=1)
+    for creator, expected in ((3, name), (2, ""), (1, "")):
+        history = running(version).elected(2, 2)
+        history.logged(creator, "create", OTHER_STATE, payload(1, 0, REPLICAS))
+        assert recognise(unknown, history.events) == expected
+        assert recognise(hidden, history.events) == expected
+    before = running(version).logged(3, "create", OTHER_STATE, payload(1, 0, REPLICAS))
+    assert recognise(unknown, before.elected(2, 2).events) == "", "the next one reads it"
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
