@@ -92,6 +92,7 @@ def test_what_an_invariant_once_took_for_a_failure_is_none(
         (0x203200A2, "0.8.2", "KAFKA-6082"),
         (0x2031000E, "1.1", "KAFKA-7482"),
         (0x2053011B, "2.1", "KAFKA-9212"),
+        (0x32000315, "2.1", "late UpdateMetadata"),
     ],
 )
 def test_what_fresh_seeds_with_disk_faults_have_shown_has_a_name(

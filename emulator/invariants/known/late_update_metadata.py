@@ -1,4 +1,4 @@
-"""An UpdateMetadata that timed out and was sent again arrives after later ones."""
+"""An UpdateMetadata that the controller gave up arrives after later ones."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from collections.abc import Iterator, Sequence
 from emulator.invariants.base import Violation
 from emulator.invariants.known.base import Hazard, unknown_leaders
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
+from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 
+_HEALS = ("heal_link", "plug_in")
+
 
 class LateUpdateMetadata(Hazard):
     """Brokers check only the controller epoch of an UpdateMetadata (MetadataCache.scala@2.6.3
-    updateMetadata compares nothing else), and a request that timed out may still be in flight."""
+    updateMetadata compares nothing else), and a request that timed out, or that a cut link held
+    while its receiver's session ended, may still be in flight."""
 
     name = "late UpdateMetadata"
     about = (
@@ -34,16 +38,19 @@ class LateUpdateMetadata(Hazard):
                 for broker in violation.missing
             )
         shown = events[violation.facts[1]]
+        if isinstance(violation, MovesBack):
+            return events[violation.facts[0]].cause in _overtaking(shown, events)
         if not isinstance(violation, ShowsAnother | ShowsDeleted):
-            return bool(_overtaking(shown, events))
+            return False
         return any(_brings(one, violation) for one in _updates_before(shown, events))
 
 
 def _overtaking(shown: AnyEvent, events: Sequence[AnyEvent]) -> set[int]:
     """The requests that its send thread had sent the same broker between the update's request and
-    its arrival. A thread has one request in flight at a time, so this one had timed out."""
-    sent = events[shown.cause] if shown.cause >= 0 else None
-    if not isinstance(sent, e.ControlRequestSent):
+    its arrival. A thread has one request in flight at a time, so this one had been given up: it
+    timed out, or the broker's session ended and it has a new thread of the same name."""
+    sent = _request_of(shown, events)
+    if sent is None:
         return set()
     return {
         event.seq
@@ -51,6 +58,30 @@ def _overtaking(shown: AnyEvent, events: Sequence[AnyEvent]) -> set[int]:
         if isinstance(event, e.ControlRequestSent)
         and (event.broker, event.thread) == (sent.broker, sent.thread)
     }
+
+
+def _request_of(shown: AnyEvent, events: Sequence[AnyEvent]) -> e.ControlRequestSent | None:
+    """The request that brought the update. What a cut link held has the heal as its cause; then it
+    is the last one with these partitions that its receiver had not seen before the heal."""
+    cause = events[shown.cause] if shown.cause >= 0 else None
+    if isinstance(cause, e.ControlRequestSent):
+        return cause
+    is_held = isinstance(cause, e.ActionApplied) and cause.do in _HEALS
+    if not is_held or not isinstance(shown, e.MetadataCacheUpdated):
+        return None
+    partitions = {state.partition for state in shown.states} | {*shown.removed}
+    sent: e.ControlRequestSent | None = None
+    for event in events[: shown.cause]:
+        match event:
+            case e.ControlRequestSent(request="UpdateMetadata", to=shown.broker) if (
+                event.broker == shown.sender and set(event.partitions) == partitions
+            ):
+                sent = event
+            case e.MetadataCacheUpdated() if sent is not None and event.cause == sent.seq:
+                sent = None
+            case e.BrokerStarting(broker=shown.broker):
+                sent = None
+    return sent
 
 
 def _updates_before(

@@ -12,6 +12,7 @@ from emulator.invariants.controller_knows_states import ControllerDiffers
 from emulator.invariants.followers_fetch import DoesNotFetch
 from emulator.invariants.known.base import hazards, recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsDeleted
+from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.invariants.nothing_is_left_to_do import StillCommanded, StillReassigned, StillThere
 from emulator.invariants.replicas_return_to_isr import MissingReplicas, NoLeader
 from emulator.invariants.truncations_spare_the_committed import CommittedRecordsTruncated
@@ -278,6 +279,40 @@ def test_a_leader_that_no_late_update_metadata_hides() -> None:
     follows = with_metadata((2, 3), (1, 2, 3), arrive=(1, 0))
     follows.tell(e.BecomesFollower, 2, ORDERS, 1, 1, 0, 0)
     assert recognise(STAYS_OUT, follows.events) == ""
+
+
+def held_by_a_cut(*, overtaken: bool = True, do: str = "heal_link", arrived: bool = False) -> str:
+    """The controller sends 2 metadata of v0, which a cut link holds until `do`; and v1 in another
+    connection, before that or (not `overtaken`) in a thread to another broker. `arrived`: the first
+    request came in time, so it is not the one that was held."""
+    history = History().started(1, 2, 3).elected().created()
+    v0, v1 = (PartitionState(ORDERS, 1, 1, n, REPLICAS, n, REPLICAS) for n in (0, 1))
+    first = len(history.events)
+    history.tell(e.ControlRequestSent, 3, 2, "UpdateMetadata", (ORDERS,), 1)
+    if arrived:
+        history.tell(e.MetadataCacheUpdated, 2, 3, 1, REPLICAS, (v0,))
+        assert history.events[-1].cause == first
+    history.tell(e.ActionApplied, 2, do, Parameters(peer=3))
+    healed = len(history.events) - 1
+    history.tell(e.ControlRequestSent, 3, 2, "UpdateMetadata", (ORDERS,), 1)
+    if not overtaken:
+        history.events[-1] = msgspec.structs.replace(history.events[-1], thread="another")
+    history.tell(e.MetadataCacheUpdated, 2, 3, 1, REPLICAS, (v1,))
+    history.tell(e.MetadataCacheUpdated, 2, 3, 1, REPLICAS, (v0,))
+    history.events[-1] = msgspec.structs.replace(history.events[-1], cause=healed)
+    (back,) = (one for one in violations(history) if isinstance(one, MovesBack))
+    return recognise(back, history.events)
+
+
+def test_metadata_that_a_cut_link_held_until_newer_came() -> None:
+    assert held_by_a_cut() == "late UpdateMetadata"
+    assert held_by_a_cut(do="plug_in") == "late UpdateMetadata"
+
+
+def test_metadata_that_no_cut_link_held_is_our_fault() -> None:
+    assert held_by_a_cut(overtaken=False) == "", "it was not the same thread that went on"
+    assert held_by_a_cut(do="resume") == "", "this releases no message"
+    assert held_by_a_cut(arrived=True) == "", "no request is missing"
 
 
 # -- an expand whose answer is lost ----------------------------------------------------------------
