@@ -9,6 +9,7 @@ from emulator.invariants.a_controller_is_there import AnotherController
 from emulator.invariants.brokers_are_registered import UnknownBrokers, Unregistered
 from emulator.invariants.controller_knows_states import ControllerDiffers, UnknownToController
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
+from emulator.invariants.fetchers_follow_the_epoch import FetchesFromAnother
 from emulator.invariants.known.base import recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsNothing
 from emulator.invariants.metadata_never_moves_back import MovesBack
@@ -376,3 +377,45 @@ def test_a_list_of_brokers_that_was_sent_before_one_joined(sent_first: bool, nam
     history.events[-1] = msgspec.structs.replace(history.events[-1], cause=at)
     unknown = UnknownBrokers((1, 3), REPLICAS, facts=(1, len(history.events) - 1), broker=1)
     assert recognise(unknown, history.events) == name
+
+
+# -- a request that is half applied ----------------------------------------------------------------
+
+
+def half_applied(*, then: str = "", entries: tuple[TopicPartition, ...] = (ORDERS, OTHER)) -> str:
+    """Broker 3 writes the ISR of `other-0`, and then follows 2 in `orders-0`, in a request with
+    these entries; two seconds later it still fetches from 1. `then`: what happens in between."""
+    history = running("0.8.2")
+    history.tell(e.IsrUpdateStarted, 3, OTHER, "shrink", REPLICAS, (3,), 5, 5, 1, 2)
+    writer = history.events[-1].thread
+    first = len(history.events)
+    for name in entries:
+        history.tell(e.LeaderAndIsr, 3, 1, 1, PartitionState(name, 1, 2, 1, REPLICAS, 1, REPLICAS))
+    history.tell(e.BecomesFollower, 3, ORDERS, 2, 1, 5, 5)
+    for seq in range(first, len(history.events)):
+        history.events[seq] = msgspec.structs.replace(history.events[seq], thread="handler-7")
+    match then:
+        case "written":
+            history.tell(e.IsrUpdated, 3, OTHER, "shrink", (3,), 3, 1)
+        case "proposed":
+            history.tell(e.AlterIsrProposed, 3, OTHER, (3,), 1, 2, "PendingShrinkIsr")
+        case "failed":
+            history.tell(e.ThreadFailed, 3, "isr-expiration", "SESSION_EXPIRED")
+            assert history.events[-1].thread == writer
+        case "role":
+            history.tell(e.BecomesFollower, 3, OTHER, 2, 1, 5, 5)
+            history.events[-1] = msgspec.structs.replace(history.events[-1], thread="handler-7")
+    for late_ms in (0, 2000):
+        at(history.tell(e.FetchSent, 3, 1, (Offset(ORDERS, 5),), 0), late_ms)
+    (late,) = (one for one in violations(history) if isinstance(one, FetchesFromAnother))
+    return recognise(late, history.events)
+
+
+def test_a_role_that_waits_for_an_isr_write() -> None:
+    assert half_applied() == "lock held across ZooKeeper"
+
+
+def test_a_role_that_waits_for_no_isr_write_is_our_fault() -> None:
+    for then in ("written", "proposed", "failed", "role"):
+        assert half_applied(then=then) == "", then
+    assert half_applied(entries=(ORDERS,)) == "", "the write is of no partition in the request"
