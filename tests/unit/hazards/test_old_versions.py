@@ -8,6 +8,7 @@ import pytest
 from emulator.invariants.a_controller_is_there import AnotherController
 from emulator.invariants.brokers_are_registered import UnknownBrokers, Unregistered
 from emulator.invariants.controller_knows_states import ControllerDiffers, UnknownToController
+from emulator.invariants.dead_brokers_are_announced import UnannouncedDeath
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.fetchers_follow_the_epoch import FetchesFromAnother
 from emulator.invariants.known.base import recognise
@@ -419,3 +420,58 @@ def test_a_role_that_waits_for_no_isr_write_is_our_fault() -> None:
     for then in ("written", "proposed", "failed", "role"):
         assert half_applied(then=then) == "", then
     assert half_applied(entries=(ORDERS,)) == "", "the write is of no partition in the request"
+
+
+# -- a fetcher thread that ends late ---------------------------------------------------------------
+
+
+def unannounced(
+    version: str,
+    *,
+    waits_ms: int = 9000,
+    fetches_on: bool = False,
+    next_request: str = "UpdateMetadata",
+    to: tuple[int, ...] = (2, 3),
+) -> str:
+    """Broker 1 dies, and is back after ten seconds. 2 and 3 get a LeaderAndIsr (only those in
+    `to`), and their fetcher threads end so much later (`waits_ms`); then they are sent the next
+    request. `fetches_on`: the threads got the responses to their fetches meanwhile."""
+    history = running(version).tell(e.BrokerChange, 3, (), (1,), (), (2, 3))
+    begun_us = history.events[-1].t
+    fetcher = "ReplicaFetcherThread-0-1"
+
+    def tell(after_ms: int, thread: str, kind: type, broker: int, *fields: object) -> None:
+        history.tell(kind, broker, *fields)
+        history.events[-1] = msgspec.structs.replace(
+            history.events[-1], t=begun_us + after_ms * 1000, thread=thread
+        )
+
+    state = PartitionState(ORDERS, 1, 2, 1, (2, 3), 1, REPLICAS)
+    for broker in to:
+        tell(0, fetcher, e.FetchSent, broker, 1, (Offset(ORDERS, 0),), 0)
+        tell(0, "send", e.ControlRequestSent, 3, broker, "LeaderAndIsr", (ORDERS,), 1)
+        tell(0, "handler-0", e.LeaderAndIsr, broker, 3, 1, state)
+        tell(0, "handler-0", e.BecomesFollower, broker, ORDERS, 2, 1, 0, 0)
+        if fetches_on:
+            tell(1000, fetcher, e.FetchSent, broker, 1, (Offset(ORDERS, 0),), 0)
+    for broker in to:
+        tell(waits_ms, fetcher, e.FetcherStopped, broker, 1, 0)
+    queued_by = len(history.events) - 1
+    tell(10_000, "controller", e.BrokerChange, 3, (1,), (), (), REPLICAS)
+    for broker in to:
+        tell(10_000, "send", e.ControlRequestSent, 3, broker, next_request, (ORDERS,), 1)
+        history.events[-1] = msgspec.structs.replace(history.events[-1], cause=queued_by)
+    (untold,) = (one for one in violations(history) if isinstance(one, UnannouncedDeath))
+    return recognise(untold, history.events)
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.0", "KAFKA-6051"), ("1.1", "")])
+def test_brokers_that_wait_for_a_fetch_from_a_dead_one(version: str, name: str) -> None:
+    assert unannounced(version) == name
+
+
+def test_an_announcement_that_waits_for_something_else_is_our_fault() -> None:
+    assert unannounced("1.0", waits_ms=4000) == "", "there was time for it afterwards"
+    assert unannounced("1.0", fetches_on=True) == "", "the fetch had its response"
+    assert unannounced("1.0", next_request="StopReplica") == "", "there was none to be sent"
+    assert unannounced("1.0", to=(2,)) == "", "3 did not wait"
