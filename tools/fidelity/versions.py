@@ -26,6 +26,8 @@ from tools.fidelity.seeds import play_seeds
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDINGS = ROOT / "tools" / "fidelity" / "recordings"
+MORE = 4
+"""So many times the seeds for a recording that these do not match."""
 
 
 def main() -> int:
@@ -33,7 +35,7 @@ def main() -> int:
     parser.add_argument("--recordings", type=Path, metavar="DIR", default=RECORDINGS)
     parser.add_argument("--only", nargs="*", default=[], help="stories by name")
     parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--jobs", type=int, default=1)
     options = parser.parse_args()
     known = {(row.kafka, row.story): row for row in read_rows("versions", VersionResult)}
@@ -45,7 +47,11 @@ def main() -> int:
             continue
         reference = Reference(read_recording(folder))
         script = player.script_of(reference.real)
-        verdict = play_seeds(reference, script, [], options.seeds, options.jobs)
+        # What depends on a race or on the phases of several clocks shows in few of all plays.
+        for seeds in (options.seeds, MORE * options.seeds):
+            verdict = play_seeds(reference, script, [], seeds, options.jobs)
+            if verdict.matched:
+                break
         known[kafka, story] = VersionResult(
             kafka=kafka,
             story=story,
