@@ -57,6 +57,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x207006AD, "2.1", "zk", "lossy restart"),
     (0x207007BC, "2.8", "rpc", "KAFKA-14010"),
     (0x20740080, "0.8.2", "zk", "KAFKA-972"),
+    (0xC0A64F2B, "0.9.0", "zk", "ISR member not validated"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
     (0x32000167, "1.0", "zk", "KAFKA-6051"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),

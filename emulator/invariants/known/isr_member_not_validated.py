@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
+from emulator.invariants.eligible_members_join import UnregisteredMember
 from emulator.invariants.known.base import Hazard, lacks
 from emulator.kafka.profiles.guards.alter_isr import MEMBER_EPOCHS
 from emulator.trace import events as e
@@ -36,6 +37,10 @@ class IsrMemberNotValidated(Hazard):
                     decided = event
         if decided is None or not lacks(MEMBER_EPOCHS, decided, events):
             return False
+        # A broker may hear of its registration after ZooKeeper has removed it again.
+        is_removal = isinstance(events[violation.facts[0]], e.ZkTransaction)
+        if isinstance(violation, UnregisteredMember) and is_removal:
+            return True
         return _ended(violation.broker, decided.seq, past)
 
 
