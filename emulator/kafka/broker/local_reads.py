@@ -197,9 +197,7 @@ class LocalReads:
         until they change."""
         for cached in without_records:
             hosted = self._partitions.get(cached.partition)
-            if hosted is not None and not (
-                self._answers_for_hw and hosted.has_newer_hw_for(follower)
-            ):
+            if hosted is not None and not self.must_send_hw(hosted, follower):
                 hosted.idle_fetches.idle(follower, cached)
 
     def must_send_hw(self, hosted: Partition, follower: int) -> bool:
