@@ -44,6 +44,8 @@ class ChoosingKernel(Kernel):
         self, sink: Sink, clock: Clock | None = None, wake_up: WakeUpDelays | None = None
     ) -> None:
         super().__init__(sink, clock, wake_up)
+        # A strategy chooses among all pending items: none is kept apart.
+        self._near_until = NEVER
         self.strategy: Strategy | None = None
         self.window_us = WINDOW_US
         self.halts = False

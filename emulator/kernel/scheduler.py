@@ -32,6 +32,9 @@ Body = Coroutine[object, None, object]
 NEVER = 1 << 62
 # Kafka's rules compare times with 0, and a wall clock is far from 0.
 BASE_MS = 1_000_000_000
+NEAR_US = 250_000
+"""Timers beyond it are kept apart. Every request has a timeout of 30 s, which nearly always is
+cancelled: among the others these would make each step of the heap twice as long."""
 
 
 class Callback(msgspec.Struct, eq=False):
@@ -435,6 +438,9 @@ class Kernel:
         # (due, count, item): the count preserves the order of items that are due at the same time,
         # and the heap never compares items.
         self._heap: list[tuple[int, int, Runnable]] = []
+        self._far: list[tuple[int, int, Runnable]] = []
+        """A second heap, of the items that are due after `_near_until`; `_heap` has all others."""
+        self._near_until = 0
         self._count = 0
         self._stopping = False
         self.world = self.process("world")
@@ -537,7 +543,18 @@ class Kernel:
     def call_at(self, at_us: int, item: Runnable) -> None:
         """Let `item` run at `at_us`."""
         self._count += 1
-        heappush(self._heap, (at_us, self._count, item))
+        heap = self._heap if at_us <= self._near_until else self._far
+        heappush(heap, (at_us, self._count, item))
+
+    def _come_nearer(self) -> bool:
+        """`_heap` is empty: move the next items of `_far` to it. False if there are none."""
+        heap, far = self._heap, self._far
+        if not far:
+            return False
+        self._near_until = far[0][0] + NEAR_US
+        while far and far[0][0] <= self._near_until:
+            heappush(heap, heappop(far))
+        return True
 
     def stop(self) -> None:
         """End `run` after the current step."""
@@ -557,7 +574,7 @@ class Kernel:
         """Run with a clock that jumps. Usually a single item is due at an instant: it runs without
         being queued."""
         heap, ready = self._heap, self._ready
-        while heap and not self._stopping:
+        while (heap or self._come_nearer()) and not self._stopping:
             due, _, item = heap[0]
             if due > until_us:
                 break
@@ -589,7 +606,7 @@ class Kernel:
     def _run_by_the_clock(self, until_us: int) -> None:
         heap, ready = self._heap, self._ready
         while not self._stopping:
-            due = heap[0][0] if heap else NEVER
+            due = heap[0][0] if heap or self._come_nearer() else NEVER
             self._note_time(self.clock.wait(min(due, until_us)))
             self.behind_us = max(0, self.now - due)
             # Items from other threads run first: a response from a socket may cancel a timer that
@@ -621,7 +638,7 @@ class Kernel:
     def _make_due_ready(self) -> None:
         """Due items become ready in the order in which they were scheduled."""
         heap, ready, now = self._heap, self._ready, self.now
-        while heap and heap[0][0] <= now:
+        while (heap or self._come_nearer()) and heap[0][0] <= now:
             due, _, item = heappop(heap)
             if now - due > self.late_us_max:
                 self.late_us_max = now - due
@@ -645,4 +662,5 @@ class Kernel:
                 task.stop()
         self.stopped_tasks.clear()
         self._heap.clear()
+        self._far.clear()
         self._ready.clear()
