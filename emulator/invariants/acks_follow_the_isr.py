@@ -58,9 +58,9 @@ class AcksFollowTheIsr(Invariant):
             self._waits[key] = due, event.t, event.seq
 
     def on_hw_advanced(self, event: e.HwAdvanced) -> None:
-        key = event.partition, event.broker
         if event.role != "leader":
             return
+        key = event.partition, event.broker
         self._hw[key] = event.hw
         due, since, seq = self._waits.pop(key, (0, 0, -1))
         paused = self._paused_us.get(event.broker, -1) >= since

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 
 from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
@@ -15,6 +15,8 @@ within the lag time by every rule since 0.10.2."""
 
 Leadership = tuple[TopicPartition, int]
 """A partition, and a broker that believes it is the leader."""
+Fetches = deque[tuple[int, int, int]]
+"""A follower's fetches lately: time, log end and `seq` of each."""
 
 
 class ExpelledWithEverything(Violation, frozen=True):
@@ -34,32 +36,32 @@ class CaughtUpMembersStay(Invariant):
     def begin(self) -> None:
         """Keyed by leader, because followers do not fetch from a deposed leader that does not know
         it yet."""
-        self._ends: dict[Leadership, deque[tuple[int, int]]] = {}
-        self._fetches: dict[tuple[Leadership, int], deque[tuple[int, int, int]]] = {}
+        self._ends: defaultdict[Leadership, deque[tuple[int, int]]] = defaultdict(deque)
+        self._fetches: defaultdict[Leadership, defaultdict[int, Fetches]]
+        self._fetches = defaultdict(lambda: defaultdict(deque))
 
     def on_becomes_leader(self, event: e.BecomesLeader) -> None:
         leadership = event.partition, event.broker
         self._ends[leadership] = deque([(event.t, event.leo)])
-        for key in [key for key in self._fetches if key[0] == leadership]:
-            del self._fetches[key]
+        self._fetches.pop(leadership, None)
 
     def on_records_appended(self, event: e.RecordsAppended) -> None:
         if event.role == "leader":
-            ends = self._ends.setdefault((event.partition, event.broker), deque())
+            ends = self._ends[event.partition, event.broker]
             ends.append((event.t, event.leo))
             while len(ends) > 2 and ends[1][0] < event.t - 2 * LATELY_US:
                 ends.popleft()
 
     def on_follower_state_updated(self, event: e.FollowerStateUpdated) -> None:
-        key = (event.partition, event.broker), event.replica
-        fetches = self._fetches.setdefault(key, deque())
+        fetches = self._fetches[event.partition, event.broker][event.replica]
         fetches.append((event.t, event.leo, event.seq))
         while len(fetches) > 2 and fetches[1][0] < event.t - 2 * LATELY_US:
             fetches.popleft()
 
     def on_isr_update_started(self, event: e.IsrUpdateStarted) -> None:
+        of_replica = self._fetches[event.partition, event.broker]
         for one in event.out_of_sync:
-            fetches = self._fetches.get(((event.partition, event.broker), one.replica))
+            fetches = of_replica.get(one.replica)
             if fetches and self._has_everything(event, one, fetches):
                 self.violated(
                     ExpelledWithEverything(
@@ -72,9 +74,7 @@ class CaughtUpMembersStay(Invariant):
                     )
                 )
 
-    def _has_everything(
-        self, event: e.IsrUpdateStarted, one: Lagging, fetches: deque[tuple[int, int, int]]
-    ) -> bool:
+    def _has_everything(self, event: e.IsrUpdateStarted, one: Lagging, fetches: Fetches) -> bool:
         if one.leo >= event.leo:
             return True
         since = event.t - LATELY_US

@@ -46,13 +46,10 @@ class HwWithinIsr(Invariant):
         self, name: TopicPartition, isr: tuple[int, ...], epoch: int, event: e.HwAdvanced, seq: int
     ) -> None:
         logs = self.state.logs.of_partition.get(name, {})
-        for member in filter(self.state.logs.has_appends_of, isr):
-            follower = self.state.replicas.of(name, member)
-            if follower is not None and follower.leader_epoch > epoch:
-                continue
+        for member in isr:
             log = logs.get(member)
             leo = 0 if log is None else log.leo
-            if leo < event.hw:
+            if leo < event.hw and self._is_comparable(name, member, epoch):
                 self.violated(
                     HwBeyondMember(
                         event.hw,
@@ -64,3 +61,9 @@ class HwWithinIsr(Invariant):
                         broker=member,
                     )
                 )
+
+    def _is_comparable(self, name: TopicPartition, member: int, epoch: int) -> bool:
+        """Whether the trace has the member's log, in no later epoch than the leader's."""
+        follower = self.state.replicas.of(name, member)
+        is_later = follower is not None and follower.leader_epoch > epoch
+        return self.state.logs.has_appends_of(member) and not is_later
