@@ -569,16 +569,13 @@ class Latencies:
         self._paces: dict[str, int] = {}
         self._busy: dict[str, int] = {}
 
-    def __call__(self, purpose: str, actor: str) -> int:
-        """Microseconds of `purpose` for `actor` this time."""
-        return self._draw(purpose, actor, None)
-
     def at(self, now_us: int, purpose: str, actor: str) -> int:
-        """The same, but of the server that all clients share draws at about the same time are
+        """As a call, but of the server that all clients share draws at about the same time are
         alike."""
-        return self._draw(purpose, actor, now_us if purpose in ALIKE else None)
+        return self(purpose, actor, now_us if purpose in ALIKE else None)
 
-    def _draw(self, purpose: str, actor: str, shared_at_us: int | None) -> int:
+    def __call__(self, purpose: str, actor: str, shared_at_us: int | None = None) -> int:
+        """Microseconds of `purpose` for `actor` this time; `shared_at_us`: see `at`."""
         dial = self._dials.get((purpose, actor))
         if dial is None:
             warm, stages, paced = self._rows[purpose]

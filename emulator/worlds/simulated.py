@@ -46,7 +46,9 @@ class SimulatedWorld:
         self.machine_load = (
             None if machine_load is None else machine_load(self.kernel, self.latencies)
         )
-        network_latency = self.latencies if machine_load is None else self._network_latency_us
+        # The method itself: for every message, to call the object would take Python twice as long.
+        draw = self.latencies.__call__
+        network_latency = draw if machine_load is None else self._network_latency_us
         self.network = MemoryNetwork(self.kernel, network_latency)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper

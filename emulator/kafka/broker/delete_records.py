@@ -82,8 +82,12 @@ class RecordDeletion:
 
     async def check_and_complete(self, partition: TopicPartition) -> None:
         """Called when a follower's log start has moved, or the broker's role has changed."""
-        if self._purgatory is not None and self._purgatory.is_watched(partition):
+        if self._purgatory is not None:
             await self._purgatory.check_and_complete(partition)
+
+    def is_watched(self, partition: TopicPartition) -> bool:
+        """Whether a request may still wait for this partition."""
+        return self._purgatory is not None and self._purgatory.is_watched(partition)
 
     async def _delete_on_leader(
         self, partition: TopicPartition, offset: int

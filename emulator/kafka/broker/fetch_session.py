@@ -14,7 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
 
 from emulator.kafka.broker.replica import Replica
-from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.errors import NO_ERROR, Errors
 from emulator.kafka.model.offset_log import OffsetLog
 from emulator.kafka.protocol.messages import (
     FetchedPartition,
@@ -69,7 +69,7 @@ class CachedPartition:
         )
         self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
         # The first response after an error includes the partition even if no offset has changed.
-        if answer.error is not Errors.NONE:
+        if answer.error is not NO_ERROR:
             self.high_watermark = -1
             return True
         # The response must always include it: the follower has to truncate, or the consumer should
@@ -244,12 +244,12 @@ class FetchContext:
     ) -> tuple[FetchResponse, list[CachedPartition]]:
         """The response, and the session's partitions without records."""
         if self.session is None:
-            return FetchResponse(Errors.NONE, INVALID_SESSION_ID, answers), []
+            return FetchResponse(NO_ERROR, INVALID_SESSION_ID, answers), []
         named, without_records = self.session.select(answers)
         if self._fetches:
             # A full response includes all partitions; the next response shows which may be idle.
             named, without_records = answers, []
-        return FetchResponse(Errors.NONE, self.session.session_id, named), without_records
+        return FetchResponse(NO_ERROR, self.session.session_id, named), without_records
 
 
 class FetchSessions:
@@ -389,7 +389,7 @@ class FetchSessionHandler:
         if response.error is Errors.FETCH_SESSION_ID_NOT_FOUND:
             self.session_id, self.epoch = INVALID_SESSION_ID, INITIAL_EPOCH
             return False
-        if response.error is not Errors.NONE:
+        if response.error is not NO_ERROR:
             self.close_existing()
             return False
         # No session granted: the leader is older than 1.1, or its session cache is full.

@@ -22,7 +22,7 @@ from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.truncation import offset_truncation_state
-from emulator.kafka.model.errors import Errors, KafkaError, UnexpectedAppendOffset
+from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError, UnexpectedAppendOffset
 from emulator.kafka.model.offset_log import UNDEFINED_EPOCH, DivergingEpoch
 from emulator.kafka.profiles.guards.consumers import FOLLOWER_HW_COMPLETES_FETCHES
 from emulator.kafka.profiles.guards.following import (
@@ -256,15 +256,7 @@ class ReplicaFetcherThread:
         try:
             response = await self._endpoint.send(request)
         except Disconnected:
-            # The leader may have died with its session: the next request contains every partition.
-            self._session.close_existing()
-            if self._running:
-                async with self._map_lock:
-                    # Twice the back-off in total: the thread waits here, and then delays every
-                    # partition (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
-                    await self._back_off()
-                    for partition in list(self.partitions):
-                        self._delay_partition(partition, "DISCONNECTED")
+            await self._on_disconnected()
             return
         assert isinstance(response, FetchResponse)
         if not self._session.handle_response(response) or not response.partitions:
@@ -283,14 +275,17 @@ class ReplicaFetcherThread:
                     or not state.is_ready_for_fetch(context.kernel.now)
                 ):
                     continue
-                if answer.error is Errors.NONE:
+                if answer.error is NO_ERROR:
                     diverges = answer.diverging_epoch if context.truncates_on_fetch else None
                     if diverges is not None:
                         diverging[partition] = diverges
                     # Up to 3.3.2 the high watermark is applied before the truncation, limited only
                     # by the log end that is about to go (KAFKA-14704).
                     if diverges is None or not self._truncates_first:
-                        await self._process_partition_data(answer, state)
+                        if answer.batches:
+                            await self._process_partition_data(answer, state)
+                        else:
+                            self._process_offsets(answer)
                 elif answer.error is Errors.OFFSET_OUT_OF_RANGE:
                     await self._handle_out_of_range(partition, state, fetch.current_leader_epoch)
                 elif answer.error is Errors.FENCED_LEADER_EPOCH:
@@ -299,7 +294,19 @@ class ReplicaFetcherThread:
                     # Mostly NOT_LEADER_OR_FOLLOWER, no longer or not yet. The same leader is tried
                     # again until the controller sends a new one.
                     self._delay_partition(partition, answer.error.name)
-        await self._truncate_on_fetch_response(diverging)
+        if diverging:
+            await self._truncate_on_fetch_response(diverging)
+
+    async def _on_disconnected(self) -> None:
+        """The leader may have died with its session: the next request contains every partition."""
+        self._session.close_existing()
+        if self._running:
+            async with self._map_lock:
+                # Twice the back-off in total: the thread waits here, then delays every partition
+                # (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
+                await self._back_off()
+                for partition in list(self.partitions):
+                    self._delay_partition(partition, "DISCONNECTED")
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
@@ -309,11 +316,6 @@ class ReplicaFetcherThread:
         partition, batches = answer.partition, answer.batches
         hosted = self._hosted(partition)
         if hosted is None or hosted.log is None:
-            return
-        # The fetch timed out or brought only a high watermark: the partition keeps its place in the
-        # order.
-        if not batches:
-            self._update_offsets(hosted, answer)
             return
         try:
             await hosted.append_records_to_follower(batches)
@@ -338,6 +340,12 @@ class ReplicaFetcherThread:
         state.lag = max(0, answer.high_watermark - state.fetch_offset)
         state.delayed_until_us = 0
         self.partitions.update_and_move_to_end(partition, state)
+
+    def _process_offsets(self, answer: FetchedPartition) -> None:
+        """No records came, perhaps a high watermark: the partition keeps its place in the order."""
+        hosted = self._hosted(answer.partition)
+        if hosted is not None and hosted.log is not None:
+            self._update_offsets(hosted, answer)
 
     def _update_offsets(self, hosted: Partition, answer: FetchedPartition) -> bool:
         """The high watermark first: the log starts at it at the latest. False: the partition has
@@ -375,7 +383,7 @@ class ReplicaFetcherThread:
                 ListOffsetsRequest(self._context.broker, partition, epoch, earliest)
             )
             assert isinstance(response, ListOffsetsResponse)
-            if response.error is not Errors.NONE:
+            if response.error is not NO_ERROR:
                 raise KafkaError(response.error)
             return response.offset
 
@@ -489,7 +497,7 @@ class ReplicaFetcherThread:
                 if answer.error is Errors.FENCED_LEADER_EPOCH:
                     self._on_partition_fenced(query.partition, query.current_leader_epoch)
                     continue
-                if answer.error is not Errors.NONE:
+                if answer.error is not NO_ERROR:
                     self._delay_partition(query.partition, answer.error.name)
                     continue
                 # Before 2.0 the response's epoch is ignored, and there is one round (KIP-279).
@@ -502,8 +510,6 @@ class ReplicaFetcherThread:
     ) -> None:
         """Truncate partitions whose log diverges from the leader's; the next fetch carries the
         then last epoch."""
-        if not diverging:
-            return
         async with self._map_lock:
             for partition, end in diverging.items():
                 self._truncate_to_epoch_end_offset(partition, end.epoch, end.end_offset)

@@ -61,23 +61,22 @@ class IdleFetches:
             if fetch.idle_replica is replica:
                 fetch.session.wake(fetch)
 
-    def is_noop_fetch(self, replica: Replica, fetch: FetchPartition) -> bool:
-        """The fetch changes neither the follower's LEO, nor its log start, nor the ISR."""
-        return (
-            replica.log_end_offset == fetch.fetch_offset
-            and replica.log_start_offset == fetch.log_start_offset
-            and replica.broker in self._hosted.isr
-            # An idle fetch of the same follower in another session has to report its times first.
-            and not (self._fetches and any(f.idle_replica is replica for f in self._fetches))
-        )
-
-    def record_fetch_time(
+    def record_noop_fetch(
         self, replica: Replica, fetch: FetchPartition, now_ms: int, leader_leo: int
-    ) -> None:
-        """Apply the only change of a no-op fetch: its times."""
-        replica.update_fetch_state(
-            fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo, self._rules
-        )
+    ) -> bool:
+        """Record the times of a fetch that changes neither the follower's LEO, nor its log start,
+        nor the ISR. False for any other fetch."""
+        offset, start = fetch.fetch_offset, fetch.log_start_offset
+        if (
+            replica.log_end_offset != offset
+            or replica.log_start_offset != start
+            or replica.broker not in self._hosted.isr
+            # An idle fetch of the same follower in another session has to report its times first.
+            or (self._fetches and any(f.idle_replica is replica for f in self._fetches))
+        ):
+            return False
+        replica.update_fetch_state(offset, start, now_ms, leader_leo, self._rules)
+        return True
 
     def check_caught_up(self) -> bool:
         """Update `is_caught_up`: every member is at the leader's LEO and thus stays in the ISR, no

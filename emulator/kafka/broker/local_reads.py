@@ -18,7 +18,8 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_selector import PreferredReplicas
-from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.errors import NO_ERROR, Errors
+from emulator.kafka.model.offset_log import ReadInfo
 from emulator.kafka.profiles.guards.following import (
     DIVERGING_FETCH_NOT_COUNTED,
     HW_ANSWERS_NO_FETCH,
@@ -90,7 +91,7 @@ class LocalReads:
                         answer = hosted.redirect(fetch, preferred)
                         reads.partitions.append((fetch, answer, fetch.fetch_offset))
                         reads.redirected.add(fetch.partition)
-                        reads.has_error = reads.has_error or answer.error is not Errors.NONE
+                        reads.has_error = reads.has_error or answer.error is not NO_ERROR
                         continue
                 # Most fetches find nothing, and skip the steps below.
                 at_end = hosted.read_at_end(fetch)
@@ -105,7 +106,7 @@ class LocalReads:
                 # KIP-74: only the first partition with records may exceed the limits.
                 at_least_one, left = False, max(0, left - used)
                 reads.readable += used
-            reads.has_error = reads.has_error or answer.error is not Errors.NONE
+            reads.has_error = reads.has_error or answer.error is not NO_ERROR
             reads.has_diverging_epoch |= answer.diverging_epoch is not None
         return reads
 
@@ -134,7 +135,8 @@ class LocalReads:
             committed_only=follower < 0,
             leader_only=leader_only,
         )
-        if isinstance(info, Errors):
+        # Not `isinstance(info, Errors)`, which is slow for an enumeration.
+        if not isinstance(info, ReadInfo):
             return FetchedPartition(fetch.partition, info, -1, -1, ()), -1, 0
         # Throttled: the response has no records, the follower fetches again, and its state is
         # recorded as for any other fetch (shouldLeaderThrottle).
@@ -151,7 +153,7 @@ class LocalReads:
                 used = max(used, limit)
         answer = FetchedPartition(
             fetch.partition,
-            Errors.NONE,
+            NO_ERROR,
             info.high_watermark,
             info.log_start_offset,
             batches,
@@ -170,7 +172,7 @@ class LocalReads:
             context.session.fetched_ms = now_ms
         for i, (fetch, answer, leader_leo) in enumerate(reads.partitions):
             hosted = self._partitions.get(fetch.partition)
-            if answer.error is not Errors.NONE:
+            if answer.error is not NO_ERROR:
                 if hosted is not None and not self._keeps_state:
                     # Before KAFKA-8400 a failed read set the follower's offsets to -1.
                     await hosted.update_follower_fetch_state(follower, -1, -1, -1, -1)
@@ -182,8 +184,9 @@ class LocalReads:
                 reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             if hosted is not None:
                 replica = hosted.remotes.get(follower)
-                if replica is not None and hosted.idle_fetches.is_noop_fetch(replica, fetch):
-                    hosted.idle_fetches.record_fetch_time(replica, fetch, now_ms, leader_leo)
+                if replica is not None and hosted.idle_fetches.record_noop_fetch(
+                    replica, fetch, now_ms, leader_leo
+                ):
                     continue
             if hosted is None or not await hosted.update_follower_fetch_state(
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo

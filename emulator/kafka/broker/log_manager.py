@@ -136,9 +136,8 @@ class LogManager:
             log.truncate_fully_and_start_at(start)
         log.log_start_offset = start
 
-    @property
-    def slow(self) -> bool:
-        """Whether appends take time."""
+    def is_slow(self) -> bool:
+        """Whether appends take time. Not a property: every append asks, and a call costs less."""
         return self._disk.ms_per_append > 0
 
     async def append_delay(self) -> None:

@@ -16,7 +16,7 @@ from emulator.kafka.broker.log_dirs import LogDirectory
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.partition_ports import DelayedOperations
 from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
-from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError
 from emulator.kafka.model.offset_log import (
     UNDEFINED_EPOCH,
     Batch,
@@ -392,12 +392,12 @@ class Partition:
         # does not allow an append.
         if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
             raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
-        if self._logs.slow or self._context.kernel.holds is not None:
+        if self._logs.is_slow() or self._context.kernel.holds is not None:
             # A slow disk holds the read lock: an ISR change waits for it. After this block the code
             # up to the next await is a read section.
             async with self.lock.read:
                 await self._context.kernel.checkpoint("append_log", str(self.partition))
-                if self._logs.slow:
+                if self._logs.is_slow():
                     await self._logs.append_delay()
         self._check_writable()
         if producer is not None:
@@ -459,7 +459,7 @@ class Partition:
             # 0.8: that many ISR members, including the leader, have the record.
             followers = [self.remotes[b] for b in self.isr if b in self.remotes]
             acks = 1 + sum(replica.log_end_offset >= required_offset for replica in followers)
-            return Errors.NONE if acks >= required_acks else None
+            return NO_ERROR if acks >= required_acks else None
         # Only the high watermark counts, not the number of replicas that have the record (spec
         # §3.6).
         if log.high_watermark < required_offset:
@@ -467,7 +467,7 @@ class Partition:
         # The current ISR, which may have shrunk since the append.
         if len(self.maximal_isr) < self.min_insync_replicas:
             return Errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-        return Errors.NONE
+        return NO_ERROR
 
     async def append_records_to_follower(self, batches: tuple[Batch, ...]) -> None:
         """Append fetched batches (appendRecordsToFollowerOrFutureReplica)."""
@@ -475,7 +475,7 @@ class Partition:
         # broker leads (ReplicaManager._make_leaders).
         log = self.log
         assert log is not None
-        if self._logs.slow:
+        if self._logs.is_slow():
             await self._logs.append_delay()
         self._check_writable()
         before = len(log.batches)
@@ -605,7 +605,7 @@ class Partition:
         ):
             return None
         hw, start = log.high_watermark, log.log_start_offset
-        return FetchedPartition(self.partition, Errors.NONE, hw, start, ())
+        return FetchedPartition(self.partition, NO_ERROR, hw, start, ())
 
     def redirect(self, fetch: FetchPartition, preferred: int) -> FetchedPartition:
         """The response that names the replica to read from, and has no records
@@ -615,7 +615,7 @@ class Partition:
             return FetchedPartition(self.partition, log, -1, -1, ())
         return FetchedPartition(
             self.partition,
-            Errors.NONE,
+            NO_ERROR,
             log.high_watermark,
             log.log_start_offset,
             (),
@@ -638,7 +638,8 @@ class Partition:
         to the high watermark.
         """
         log = self.local_log_or_error(current_leader_epoch, leader_only=leader_only)
-        if isinstance(log, Errors):
+        # Not `isinstance(log, Errors)`, which is slow for an enumeration.
+        if not isinstance(log, OffsetLog):
             return log
         end = log.log_end_offset
         if last_fetched_epoch != UNDEFINED_EPOCH:

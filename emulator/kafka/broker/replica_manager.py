@@ -29,7 +29,7 @@ from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.purgatory import Purgatory
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_selector import PreferredReplicas
-from emulator.kafka.model.errors import Errors, KafkaError
+from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.profiles.guards.consumers import PREFERRED_REPLICA_AT_ONCE
 from emulator.kafka.profiles.guards.following import (
@@ -163,7 +163,8 @@ class ReplicaManager:
             await self._fetch_purgatory.check_and_complete(partition)
         if self._produce_purgatory.is_watched(partition):
             await self._produce_purgatory.check_and_complete(partition)
-        await self.deletion.check_and_complete(partition)
+        if self.deletion.is_watched(partition):
+            await self.deletion.check_and_complete(partition)
 
     async def check_and_complete_delete_records(self, partition: TopicPartition) -> None:
         await self.deletion.check_and_complete(partition)
@@ -199,7 +200,7 @@ class ReplicaManager:
                 statuses[p.partition] = ProduceStatus(Errors.INVALID_TOPIC_EXCEPTION)
             else:
                 statuses[p.partition] = await self._append_to_local_log(p, request.acks)
-        if waits and any(s.error is Errors.NONE for s in statuses.values()):
+        if waits and any(s.error is NO_ERROR for s in statuses.values()):
             parked = DelayedProduce(
                 request, statuses, self.partitions.get, self._error_of_unhosted, respond
             )
@@ -219,7 +220,7 @@ class ReplicaManager:
             )
         except KafkaError as failed:
             return ProduceStatus(failed.error)
-        return ProduceStatus(Errors.NONE, batch.next_offset, batch.base_offset)
+        return ProduceStatus(NO_ERROR, batch.next_offset, batch.base_offset)
 
     def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
         """The error for a partition that is not hosted: its log directory failed, the metadata
@@ -285,7 +286,7 @@ class ReplicaManager:
                 answers.append(EpochEndOffset(query.partition, end, -1, -1))
             else:
                 answers.append(
-                    EpochEndOffset(query.partition, Errors.NONE, end.epoch, end.start_offset)
+                    EpochEndOffset(query.partition, NO_ERROR, end.epoch, end.start_offset)
                 )
         return OffsetsForLeaderEpochResponse(tuple(answers))
 
@@ -318,7 +319,7 @@ class ReplicaManager:
                         self._context, state.partition, self._store, self, self._logs
                     )
                     self.partitions[state.partition] = hosted
-                error = Errors.NONE
+                error = NO_ERROR
                 if hosted is None:
                     error = Errors.KAFKA_STORAGE_ERROR
                 elif state.leader_epoch <= hosted.leader_epoch:
@@ -330,7 +331,7 @@ class ReplicaManager:
                 else:
                     accepted.append((hosted, state))
                 errors[state.partition] = error
-                if error is not Errors.NONE:
+                if error is not NO_ERROR:
                     self._context.emit(
                         events.LeaderAndIsrIgnored,
                         request.controller_id,
@@ -364,7 +365,7 @@ class ReplicaManager:
             self.on_leadership_change(leads, follows)
             if accepted:
                 await self._context.kernel.checkpoint("roles_moved" if had_roles else "roles_taken")
-            return LeaderAndIsrResponse(Errors.NONE, tuple(errors.items()))
+            return LeaderAndIsrResponse(NO_ERROR, tuple(errors.items()))
 
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """HostedPartition.Offline: permanent for this process."""
@@ -531,7 +532,7 @@ class ReplicaManager:
                 # A broker obeys deletions, requests without an epoch, and greater epochs (KIP-570);
                 # equal epochs only from 3.4.1 on. So from 2.6.0 to 3.4.0 a broker continues to
                 # fetch after a StopReplica of a controlled shutdown (spec §4.4, §6.11).
-                error = Errors.NONE
+                error = NO_ERROR
                 if stop.partition in self.offline:
                     error = Errors.KAFKA_STORAGE_ERROR
                 elif (
@@ -541,7 +542,7 @@ class ReplicaManager:
                 ):
                     error = Errors.FENCED_LEADER_EPOCH
                 errors[stop.partition] = error
-                if error is Errors.NONE:
+                if error is NO_ERROR:
                     stopped.append(stop)
                 else:
                     self._context.emit(
@@ -562,7 +563,7 @@ class ReplicaManager:
                 if STOPPED_REPLICA_ANSWERS in self._context.guards:
                     await self.check_and_complete_all(stop.partition)
             await self._context.kernel.checkpoint("replicas_stopped")
-            return StopReplicaResponse(Errors.NONE, tuple(errors.items()))
+            return StopReplicaResponse(NO_ERROR, tuple(errors.items()))
 
     async def _delete_partition(self, partition: TopicPartition) -> Errors:
         """Delete the partition and its log."""
@@ -578,7 +579,7 @@ class ReplicaManager:
         if hosted is not None:
             await hosted.delete()
         self._logs.delete(partition)
-        return Errors.NONE
+        return NO_ERROR
 
     async def shutdown(self) -> None:
         """Stop the fetchers, then checkpoint the high watermarks and flush the logs."""

@@ -5,6 +5,7 @@ Errors.java@2.6.3 (spec §11.4).
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class Errors(IntEnum):
@@ -71,6 +72,11 @@ class Errors(IntEnum):
     INVALID_UPDATE_VERSION = 95
     FETCH_SESSION_TOPIC_ID_ERROR = 106
     INELIGIBLE_REPLICA = 107
+
+
+NO_ERROR: Final = Errors.NONE
+"""A name of its own for what is done for every partition of every fetch: to look up a member of an
+enumeration takes Python four times as long as the comparison with it."""
 
 
 class KafkaError(Exception):

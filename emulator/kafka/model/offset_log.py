@@ -32,7 +32,6 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
     timestamp_ms: int = -1
     """Where there is no `data`, which has it; -1: not known."""
 
-    @property
     def largest_ms(self) -> int:
         """The time stamp of its latest record; -1: not known."""
         return max_timestamp(self.data) if self.data else self.timestamp_ms
@@ -273,7 +272,7 @@ class OffsetLog:
         self.segments.append(Segment(self.log_end_offset))
 
     def _append(self, batch: Batch) -> None:
-        timestamp_ms = batch.largest_ms
+        timestamp_ms = batch.largest_ms()
         if self.must_roll(batch.size, timestamp_ms):
             self.roll()
         self._hold(batch, timestamp_ms)
@@ -406,7 +405,10 @@ class OffsetLog:
         """A follower's high watermark: the leader's, clamped to its own log. It is set, not
         maximized (spec §3.5)."""
         # The value can decrease: a new leader may know an older high watermark (H17).
-        new = max(self.log_start_offset, leader_hw)
+        new = leader_hw
+        # Every response is clamped: two comparisons cost less than `min` and `max`.
+        if new < self.log_start_offset:
+            new = self.log_start_offset
         if new > self.log_end_offset:
             new = self.log_end_offset
         if new == self.high_watermark:

@@ -38,7 +38,7 @@ class FetchPartition(msgspec.Struct, frozen=True, gc=False):
     """The epoch of the record before `fetch_offset` (v12, KIP-595); -1: not sent."""
 
 
-class FetchRequest(msgspec.Struct, frozen=True):
+class FetchRequest(msgspec.Struct, frozen=True, gc=False):
     """Fetch v12. `session_epoch` 0 opens a session (full), -1 closes it, else incremental
     (KIP-227)."""
 
@@ -80,7 +80,7 @@ class FetchedPartition(msgspec.Struct, frozen=True, gc=False):
         return size
 
 
-class FetchResponse(msgspec.Struct, frozen=True):
+class FetchResponse(msgspec.Struct, frozen=True, gc=False):
     """In an incremental session `partitions` has only the partitions with news."""
 
     error: Errors
@@ -100,7 +100,7 @@ class ProducePartition(msgspec.Struct, frozen=True, gc=False):
     """None: the client is not idempotent."""
 
 
-class ProduceRequest(msgspec.Struct, frozen=True):
+class ProduceRequest(msgspec.Struct, frozen=True, gc=False):
     """`acks`: 0, 1, or -1 for all."""
 
     acks: int
@@ -116,7 +116,7 @@ class ProducedPartition(msgspec.Struct, frozen=True, gc=False):
     base_offset: int
 
 
-class ProduceResponse(msgspec.Struct, frozen=True):
+class ProduceResponse(msgspec.Struct, frozen=True, gc=False):
     """Results in the order of the request."""
 
     # No response at all is sent for acks 0.

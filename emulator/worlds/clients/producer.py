@@ -12,14 +12,14 @@ rule of Kafka's brokers. Sources: the recordings' README; librdkafka 2.10 and la
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
 import msgspec
 
-from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.errors import NO_ERROR, Errors
 from emulator.kafka.protocol.messages import (
     ApiVersionsRequest,
     LiveBroker,
@@ -217,7 +217,7 @@ class Producer:
         threads = self._threads
         known = list(self.view.brokers.values())
         candidates = [b for b in known if b.broker not in threads] or [
-            b for b in known if not self._waiting_for(b.broker) and threads[b.broker].is_idle
+            b for b in known if not any(self._waiting_for(b.broker)) and threads[b.broker].is_idle
         ]
         if not candidates:
             return any(not threads[broker.broker].is_down for broker in known)
@@ -318,16 +318,15 @@ class Producer:
 
     # -- queues ------------------------------------------------------------------------------------
 
-    def _waiting_for(self, broker: int) -> list[TopicPartition]:
+    def _waiting_for(self, broker: int) -> Iterator[TopicPartition]:
         """Partitions with a non-empty queue that this broker leads."""
         if not self._waiting:
-            return []
+            return
         leaders = self.view.leaders
-        return [
-            partition
-            for partition, queue in self._queues.items()
-            if queue and partition in leaders and leaders[partition].broker == broker
-        ]
+        for partition, queue in self._queues.items():
+            leader = leaders.get(partition) if queue else None
+            if leader is not None and leader.broker == broker:
+                yield partition
 
     def has_ready(self, broker: int) -> bool:
         return any(self._ready(self._queues[p]) for p in self._waiting_for(broker))
@@ -369,7 +368,7 @@ class Producer:
     # -- results -----------------------------------------------------------------------------------
 
     def answered(self, produced: ProducedPartition, batches: list[PendingBatch]) -> None:
-        if produced.error is Errors.NONE:
+        if produced.error is NO_ERROR:
             self.report(batches, "ok", produced.base_offset)
         elif produced.error in RETRIABLE:
             # The broker responded that it is not the leader: the batch was not appended. It is sent

@@ -435,7 +435,7 @@ class StoredLog(OffsetLog):
         latest = self.epochs.latest_epoch
         if latest is None or batch.leader_epoch > latest:
             self.epochs.assign(batch.leader_epoch, batch.base_offset)
-        self._hold(batch, batch.largest_ms)
+        self._hold(batch, batch.largest_ms())
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -468,7 +468,7 @@ class StoredLog(OffsetLog):
         last = len(self.segments) - 1
         at = self._ends[-1][1] if self._ends and self._ends[-1][0] == last else 0
         try:
-            if self.must_roll(len(data), batch.largest_ms):
+            if self.must_roll(len(data), batch.largest_ms()):
                 file = self._open(self._path(batch.base_offset))
                 self.close()
                 self._file = file
