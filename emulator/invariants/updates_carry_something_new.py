@@ -34,6 +34,8 @@ class UpdatesCarrySomethingNew(Invariant):
         self._queued_by: dict[int, int] = {}
         """For each request of a send thread: the event that queued it."""
         self._deleted: dict[int, e.ZkTransaction] = {}
+        self._listed: dict[int, int] = {}
+        """When each broker last asked for the list of notifications."""
         self._pending: dict[str, tuple[TopicPartition, ...]] = {}
         self._changed: dict[int, int] = {}
 
@@ -56,6 +58,10 @@ class UpdatesCarrySomethingNew(Invariant):
             self._queued_by[event.seq] = event.cause
             if event.attempt > 1:
                 self._copies.add(event.to)
+
+    def on_zk_request(self, event: e.ZkRequest) -> None:
+        if event.op.startswith("getChildren") and event.path == ISR_CHANGE_NOTIFICATION:
+            self._listed[event.broker] = event.seq
 
     def on_zk_transaction(self, event: e.ZkTransaction) -> None:
         for op in event.ops or (event,):
@@ -89,13 +95,15 @@ class UpdatesCarrySomethingNew(Invariant):
         known.update({s.partition: (s, event.seq) for s in event.states})
 
     def _woken(self, event: e.MetadataCacheUpdated, queued_by: int) -> bool:
-        """Whether the deletion precedes the event that queued the update. The time of sending is
-        irrelevant: a send thread may wait seconds for the previous response."""
+        """Whether the controller looked at the notifications again after the deletion, and queued
+        the update then. An election deletes notifications, too, before it sends all metadata. The
+        time of sending is irrelevant: a send thread may wait seconds for the previous response."""
         settled = event.t - self._changed.get(event.sender, -SETTLED_US) >= SETTLED_US
         deleted = self._deleted.get(event.sender)
         if deleted is None or not settled:
             return False
-        return event.t - deleted.t < SOON_US and queued_by > deleted.seq
+        listed = self._listed.get(event.sender, -1)
+        return event.t - deleted.t < SOON_US and queued_by > listed > deleted.seq
 
     def _is_notified(self, event: e.MetadataCacheUpdated) -> bool:
         """Whether notifications that still exist name all its partitions. The controller deletes

@@ -59,8 +59,10 @@ ONCE_WITHOUT_A_NAME = [
     (0x20740080, "0.8.2", "zk", "KAFKA-972"),
     (0xC0A64F2B, "0.9.0", "zk", "ISR member not validated"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
-    (0x32000167, "1.0", "zk", "KAFKA-6051"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
+    (0x36000166, "2.4", "zk", "lossy restart"),
+    (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
+    (0x36000939, "2.6", "zk", "overwritten assignment"),
 ]
 
 
@@ -77,6 +79,8 @@ def test_what_fresh_seeds_have_shown_has_a_name(
 MISTAKES_OF_INVARIANTS = [
     (0x320001A4, "0.9.0", "zk"),
     (0x3200035B, "3.3", "rpc"),
+    (0x36000245, "2.1", "zk"),
+    (0x3600099F, "2.8", "zk"),
 ]
 
 

@@ -9,7 +9,7 @@ from emulator.kafka.controller.context import PartitionAndReplica
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.controller.replica_state_machine import isr_without
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
-from emulator.scenario.actions.life import Kill, Start
+from emulator.scenario.actions.life import Kill, Start, Terminate
 from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -115,6 +115,29 @@ def test_6_4_up_to_0_8_2_nobody_hears_of_the_death_of_a_broker_without_replicas(
     with Emulated(zookeeper_session_timeout_ms=2000, **how) as cluster:  # type: ignore[arg-type]
         cluster.topic("orders", (1, 2)).now_on().do(Kill(3)).run_ms(5000)
         assert bool(cluster.seen(events.MetadataCacheUpdated, broker=1)) is is_announced
+
+
+@pytest.mark.parametrize(
+    ("how", "offline"),
+    [
+        ({"profile": "0.10.2"}, []),
+        ({"profile": "1.0"}, [ORDERS_0]),
+        (having("all-offline-leaders-are-replaced", "0.10.2"), [ORDERS_0]),
+        (without("all-offline-leaders-are-replaced", "1.0"), []),
+    ],
+)
+def test_6_4_up_to_0_10_the_death_of_one_broker_does_not_depose_another_that_is_shutting_down(
+    how: dict[str, object], offline: list[TopicPartition]
+) -> None:
+    """Broker 3 keeps asking for its shutdown: the other replica is dead. Then 4 dies, which has
+    nothing to do with it."""
+    retries = {"controlled_shutdown_retry_backoff_ms": 30_000}
+    sessions = {"zookeeper_session_timeout_ms": 2000}
+    with Emulated(1, 2, 3, 4, **retries, **sessions, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (3, 2)).do(Kill(2)).run_ms(5000)
+        cluster.do(Terminate(3)).run_ms(1000).now_on().do(Kill(4)).run_ms(5000)
+        changes = cluster.seen(events.PartitionStateChanged)
+        assert [one.partition for one in changes if one.to_state == "OfflinePartition"] == offline
 
 
 # -- 6.2: fail-over --------------------------------------------------------------------------------

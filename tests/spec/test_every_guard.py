@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "all-offline-leaders-are-replaced": "test_6_by_version:"
+    "test_6_4_up_to_0_10_the_death_of_one_broker_does_not_depose_another_that_is_shutting_down",
     "broker-list-announced": "test_6_by_version:"
     "test_6_4_up_to_0_8_2_only_a_broker_that_joins_gets_the_first_update_metadata",
     "acks-are-all-or-one": "test_4_by_version:test_3_6_acks_above_1_existed_only_in_0_8_x",

@@ -1,4 +1,4 @@
-"""A controller that was replaced announces a state that its successor has not read."""
+"""A controller that was replaced announces a state that its successor does not know."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from emulator.invariants.known.base import Hazard
 from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
-from emulator.trace.state.partitions import state_partition
 
 
 class AnnouncedByTheDeposed(Hazard):
@@ -18,15 +17,15 @@ class AnnouncedByTheDeposed(Hazard):
 
     name = "announced by a deposed controller"
     about = (
-        "A leader changes an ISR after a new controller has read the state. The deposed controller "
-        "does not know its end, reads the change and announces it. Then the new one announces what "
-        "it had read."
+        "A leader changes an ISR after a new controller has read or written the state. The deposed "
+        "controller does not know its end, reads the change and announces it. Then the new one "
+        "announces what it knows."
     )
     breaks = ("metadata never moves back",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The older controller had read the newer version, and the newer controller nothing but the
-        older version before it announced that."""
+        """The older controller knew the newer version, and the newer controller knew nothing newer
+        than the older version, which it had read or written, when it announced that."""
         if not isinstance(violation, MovesBack):
             return False
         newer, older = events[violation.facts[0]], events[violation.facts[1]]
@@ -34,18 +33,17 @@ class AnnouncedByTheDeposed(Hazard):
         assert isinstance(older, e.MetadataCacheUpdated)
         if newer.sender_epoch >= older.sender_epoch:
             return False
-        deposed_read = _read(violation, newer.sender, events[: newer.seq])
-        return violation.version_before in deposed_read and _read(
+        deposed_knew = _known(violation, newer.sender, events[: newer.seq])
+        return violation.version_before in deposed_knew and _known(
             violation, older.sender, events[: older.seq]
         )[-1:] == [violation.version]
 
 
-def _read(violation: MovesBack, controller: int, events: Sequence[AnyEvent]) -> list[int]:
-    """The versions of the partition's state that this broker has read, in order."""
+def _known(violation: MovesBack, controller: int, events: Sequence[AnyEvent]) -> list[int]:
+    """The versions of the partition's state that this controller has read or written, in order."""
     return [
-        event.version
+        event.zk_version
         for event in events
-        if isinstance(event, e.ZkReply)
-        and (event.broker, event.op, event.code) == (controller, "getData", 0)
-        and state_partition(event.path) == violation.partition
+        if isinstance(event, e.ControllerCacheUpdated)
+        and (event.broker, event.partition) == (controller, violation.partition)
     ]

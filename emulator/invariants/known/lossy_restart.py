@@ -70,6 +70,8 @@ class _Losses:
         self._damaged: set[int] = set()
         """Logs with a flipped bit: the next start truncates the log there, as Kafka does."""
         self._lossy_leaders: set[int] = set()
+        """Brokers that lost records of this partition, and those that have copied their new ones:
+        whoever fetches from them may find a batch that begins before its own log end."""
         self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
         self._stopped: set[int] = set()
@@ -117,6 +119,9 @@ class _Losses:
             case e.RecordsAppended(partition=at) if at == self._partition:
                 if not self._lacks(event.broker):
                     self.short.discard(event.broker)
+                copied = self._state.replicas.of(self._partition, event.broker)
+                if copied is not None and copied.leader in self._lossy_leaders:
+                    self._lossy_leaders.add(event.broker)
 
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
         broker = event.broker

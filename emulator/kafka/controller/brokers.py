@@ -20,6 +20,7 @@ from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.kafka.profiles.guards.controller import (
+    ALL_OFFLINE_LEADERS_ARE_REPLACED,
     BROKER_EPOCHS,
     BROKER_LIST_ANNOUNCED,
     BROKERS_READ_AGAIN,
@@ -175,6 +176,12 @@ class Brokers:
         # Elections before ISR removals: an election removes dead members in the same write. A
         # separate removal is left only where the leader is alive.
         leaderless = context.partitions_with_offline_leader()
+        guards = self._parts.host.guards
+        if ALL_OFFLINE_LEADERS_ARE_REPLACED not in guards:
+            gone = {one.replica for one in replicas}
+            leaderless = [
+                p for p in leaderless if context.leadership[p].leader_and_isr.leader in gone
+            ]
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
         await self._partitions.trigger_online_partition_state_change()
         remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
@@ -182,7 +189,6 @@ class Brokers:
         await self._deletions.fail([r for r in replicas if r not in remaining])
         # An election sends metadata to every live broker. Without an election nothing has been sent
         # yet.
-        guards = self._parts.host.guards
         hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in guards
         if BROKER_LIST_ANNOUNCED in guards and (not leaderless or hosts_nothing):
             await self._parts.send_update_metadata(context.live_or_shutting_down, ())

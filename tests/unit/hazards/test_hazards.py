@@ -505,6 +505,21 @@ def test_a_partition_that_failed_at_a_lossy_leaders_batch() -> None:
     assert recognise(STAYS_OUT, history.events) == "", "2 fetches again"
 
 
+@pytest.mark.parametrize(("copies", "name"), [(True, "lossy restart"), (False, "")])
+def test_a_partition_that_failed_at_a_copy_of_a_lossy_leaders_batch(
+    copies: bool, name: str
+) -> None:
+    """3 copies the batch that 1 wrote in place of the lost records, and leads in the next epoch."""
+    history = leading_on("unflushed")
+    history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 3, 3).appended(1, 3, 7)
+    if copies:
+        history.copied(3, 7, 3)
+    history.tell(e.BecomesLeader, 3, ORDERS, 1, 7, 7)
+    history.tell(e.BecomesFollower, 2, ORDERS, 3, 1, 5, 5)
+    history.tell(e.PartitionMarkedFailed, 2, ORDERS, 3, UNEXPECTED)
+    assert recognise(STAYS_OUT, history.events) == name
+
+
 def test_a_truncation_to_the_end_of_a_lossy_leader() -> None:
     """The leader's next records have the epoch and the offsets of those that it lost."""
     for lose, hazard in (("disk", "lossy restart"), ("nothing", "")):

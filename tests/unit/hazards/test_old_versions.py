@@ -91,10 +91,11 @@ def test_what_it_shows_moves_back_where_the_next_one_had_read_before(
 def test_what_a_deposed_controller_has_read_moves_back(
     deposed: int, successor: int, name: str
 ) -> None:
-    """A leader wrote v1. The arguments are the versions that both controllers have read."""
+    """A leader wrote v1. The arguments are the versions that both controllers know."""
     history = running("2.1").elected(2, 2)
-    history.tell(e.ZkReply, 2, "getData", STATE, 0, successor, 300)
-    history.wrote(1, 1, 0, 1, 2).tell(e.ZkReply, 3, "getData", STATE, 0, deposed, 300)
+    history.tell(e.ControllerCacheUpdated, 2, ORDERS, 1, 0, (1, 2), successor, "elected")
+    history.wrote(1, 1, 0, 1, 2)
+    history.tell(e.ControllerCacheUpdated, 3, ORDERS, 1, 0, (1, 2), deposed, "notification")
     history.shown(1, 0, 1, 2, at=(1,))
     old = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, REPLICAS)
     history.tell(e.MetadataCacheUpdated, 1, 2, 2, REPLICAS, (old,))
@@ -475,3 +476,14 @@ def test_an_announcement_that_waits_for_something_else_is_our_fault() -> None:
     assert unannounced("1.0", fetches_on=True) == "", "the fetch had its response"
     assert unannounced("1.0", next_request="StopReplica") == "", "there was none to be sent"
     assert unannounced("1.0", to=(2,)) == "", "3 did not wait"
+
+
+@pytest.mark.parametrize(("numbers", "name"), [((0, 1), "overwritten assignment"), ((0,), "")])
+def test_a_partition_is_added_over_a_reassignment(numbers: tuple[int, ...], name: str) -> None:
+    """Broker 1 writes the assignment that it had read before; a write that adds no partition
+    would be a controller's."""
+    history = running("2.6").assigned(1, 2).assigned(1, 2, 3)
+    partitions = {str(number): [1, 2] for number in numbers}
+    data = msgspec.json.encode({"version": 2, "partitions": partitions}).decode()
+    history.logged(1, "setData", "/brokers/topics/orders", data)
+    assert named(history.wrote(1, 1, 0, 1, 2, 3), "isr within assignment") == {name}

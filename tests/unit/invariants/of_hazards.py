@@ -111,9 +111,16 @@ def moved_away() -> History:
     return history.tell(e.BrokerExited, 1)
 
 
-def dead_and_back(*, told: bool) -> History:
-    """Broker 2 dies and is new again ten seconds later."""
+def dead_and_back(*, told: bool = False, elected_at_ms: int = 0) -> History:
+    """Broker 2 dies and is new again ten seconds later. `elected_at_ms`: when the controller has
+    elected a leader and sends the first LeaderAndIsr because of that."""
     history = quiet().tell(e.BrokerChange, 3, (), (2,), (), (1, 3))
+    if elected_at_ms:
+        cause = history.events[-1].seq + 1
+        history.tell(e.ControllerEventQueued, 3, "BrokerChange", 0)
+        history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+        history.events[-1] = msgspec.structs.replace(history.events[-1], cause=cause)
+        at(history, elected_at_ms)
     if told:
         history.tell(e.MetadataCacheUpdated, 1, 3, 1, (1, 3), ())
     return at(history.tell(e.BrokerChange, 3, (2,), (), (), (1, 2, 3)), 10_000)
@@ -126,12 +133,14 @@ def told_twice(
     queued_first: bool = False,
     notified: int = 0,
     failed_over: bool = False,
+    listed: bool = True,
 ) -> History:
     """All of twelve partitions, two times; each time what the deletion of a notification brings
     about, or what the notification itself does (`told_first`), or what was queued before the
     deletion and waited for its send thread (`queued_first`). Meanwhile there is another
     notification, of so many partitions (`notified`). `failed_over`: the controller is elected again
-    after each deletion, and sends everything because of that."""
+    after each deletion, and sends everything because of that. `listed`: it asks for the list of
+    notifications before it sends; an election that deletes some does not ask again."""
     history = quiet()
     names = tuple(TopicPartition("bills", n) for n in range(12))
     if notified:
@@ -151,6 +160,9 @@ def told_twice(
             history.elected(3, 2)
         if not queued_first:
             history.tell(e.ControllerEventQueued, 3, "IsrChangeNotification", 0)
+            if listed:
+                history.tell(e.ZkRequest, 3, "getChildren2", "/isr_change_notification")
+            history.tell(e.ZkReply, 3, "getChildren2", "/isr_change_notification", 0, 0, 900)
             queued_by = len(history.events) - 1
         sent = len(history.events)
         history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", names, 1)
@@ -228,7 +240,12 @@ CASES = [
     Case(
         "dead brokers are announced",
         lambda: dead_and_back(told=True),
-        lambda: dead_and_back(told=False),
+        dead_and_back,
+    ),
+    Case(
+        "dead brokers are announced",
+        lambda: dead_and_back(elected_at_ms=6_000),
+        lambda: dead_and_back(elected_at_ms=4_000),
     ),
     Case("updates carry something new", lambda: told_twice((0, 1)), lambda: told_twice((0, 0))),
     Case(
@@ -249,6 +266,11 @@ CASES = [
     Case(
         "updates carry something new",
         lambda: told_twice((0, 0), failed_over=True),
+        lambda: told_twice((0, 0)),
+    ),
+    Case(
+        "updates carry something new",
+        lambda: told_twice((0, 0), listed=False),
         lambda: told_twice((0, 0)),
     ),
 ]

@@ -208,6 +208,17 @@ BUMPED_EPOCH_REMEMBERED = Guard(
     citation="hazards B17; KafkaController.scala@2.4.0 updateLeaderEpochAndSendRequest",
 )
 
+ALL_OFFLINE_LEADERS_ARE_REPLACED = Guard(
+    name="all-offline-leaders-are-replaced",
+    kafka="KIP-112",
+    since="1.0",
+    does="When a broker dies, every partition without an online leader becomes offline and gets"
+    " a new leader, and a broker that is shutting down is not online. Without it: only the"
+    " partitions of the dead brokers.",
+    citation="spec §6.4; KafkaController.scala@1.0.2 onReplicasBecomeOffline, and up to 0.10.2.2"
+    " onBrokerFailure (read from bytecode)",
+)
+
 EVERY_DEATH_IS_TOLD = Guard(
     name="every-death-is-told",
     kafka="KAFKA-13225",
