@@ -416,6 +416,17 @@ def breaks(broker: int) -> Incoming:
     return fail
 
 
+def answers_and_closes(broker: int, what: Any) -> Incoming:
+    """A broker answers and closes the connection."""
+
+    def act(play: Playbook) -> None:
+        connection = play.network.connections[broker]
+        connection.waiting.popleft().resolve(what)
+        connection.open = False
+
+    return act
+
+
 def answers(broker: int, what: Any) -> Incoming:
     """A broker that was made silent answers after all."""
     return lambda play: play.network.connections[broker].waiting.popleft().resolve(what)

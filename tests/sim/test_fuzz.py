@@ -63,6 +63,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x36000166, "2.4", "zk", "lossy restart"),
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
+    (0x37000355, "2.1", "zk", "not told while shutting down"),
 ]
 
 

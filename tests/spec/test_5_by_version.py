@@ -23,7 +23,7 @@ from tests.interaction.hosting import (
     produce,
     state_of,
 )
-from tests.interaction.playbook import after_ms, answers, thread
+from tests.interaction.playbook import after_ms, answers, answers_and_closes, thread
 from tests.interaction.test_following import (
     ASKS_EPOCH,
     answered,
@@ -78,6 +78,26 @@ def test_5_1_up_to_1_0_the_end_of_a_fetcher_thread_waits_for_its_fetch(
             play.nothing_else()
             play >> answers(2, FetchResponse(Errors.NONE, 0, ()))
         play << "LeaderAndIsr: NONE NONE"
+
+
+@pytest.mark.parametrize(
+    ("how", "is_noticed"),
+    [
+        ({"profile": "0.8.2"}, True),
+        ({"profile": "0.9.0"}, False),
+        ({"profile": "0.10.2"}, True),
+        (switched("closed-connections-noticed", False), False),
+        (switched("closed-connections-noticed", True, "0.9.0"), True),
+    ],
+)
+def test_5_1_in_0_9_a_fetch_is_lost_on_a_connection_that_the_leader_has_closed(
+    how: dict[str, object], is_noticed: bool
+) -> None:
+    with following(replica_fetch_backoff_ms=1000, **how) as play:
+        play >> answers_and_closes(2, FetchResponse(Errors.NONE, 0, (fetched(ORDERS_0, 0),)))
+        if not is_noticed:
+                play >> after_ms(1000) << "orders-0 delayed: DISCONNECTED" >> after_ms(1000)
+        play << "to 2: Fetch orders-0@1"
 
 
 @pytest.mark.parametrize(

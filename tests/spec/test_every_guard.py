@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "closed-connections-noticed": "test_5_by_version:"
+    "test_5_1_in_0_9_a_fetch_is_lost_on_a_connection_that_the_leader_has_closed",
     "all-offline-leaders-are-replaced": "test_6_by_version:"
     "test_6_4_up_to_0_10_the_death_of_one_broker_does_not_depose_another_that_is_shutting_down",
     "broker-list-announced": "test_6_by_version:"

@@ -7,6 +7,7 @@ Source: server/ReplicaFetcherBlockingSend.scala@2.6.3; spec §5.1.
 from __future__ import annotations
 
 from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.profiles.guards.following import CLOSED_CONNECTIONS_NOTICED
 from emulator.kafka.protocol.messages import LiveBroker, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected, Network
 
@@ -20,6 +21,7 @@ class ReplicaFetcherBlockingSend:
         self._context, self._network, self._leader = context, network, leader
         self._client = f"broker-{context.broker}-fetcher-{fetcher_id}"
         self._connection: Connection | None = None
+        self._knows_that_it_broke = False
         self._closed = False
 
     async def send(self, request: Request) -> object:
@@ -31,12 +33,21 @@ class ReplicaFetcherBlockingSend:
             # The fetcher was shut down meanwhile: there was no connection to close yet.
             if self._closed:
                 raise Disconnected("the fetcher ends")
+        elif not self._connection.open and not self._knows_that_it_broke:
+            self._knows_that_it_broke = True
+            if CLOSED_CONNECTIONS_NOTICED not in self._context.guards:
+                raise Disconnected("the leader had closed the connection")
         # A broken connection is opened again by the next request, not earlier.
         if self._connection is None or not self._connection.open:
             self._connection = await self._network.connect(
                 self._client, self._leader.host, self._leader.port, config.replica_socket_timeout_ms
             )
-        return await self._connection.send(request, config.request_timeout_ms)
+            self._knows_that_it_broke = False
+        try:
+            return await self._connection.send(request, config.request_timeout_ms)
+        except Disconnected:
+            self._knows_that_it_broke = True
+            raise
 
     def close(self) -> None:
         """Close the connection; a request in flight ends with Disconnected."""

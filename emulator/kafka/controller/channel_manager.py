@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.profiles.guards.controller import UNBOUNDED_SEND_QUEUES
+from emulator.kafka.profiles.guards.following import CLOSED_CONNECTIONS_NOTICED
 from emulator.kafka.protocol.messages import (
     ControlRequest,
     LiveBroker,
@@ -86,6 +87,9 @@ class RequestSendThread:
 
     async def _send(self, request: ControlRequest, attempt: int) -> Response:
         config = self._host.config
+        is_closed = self._connection is not None and not self._connection.open
+        if is_closed and CLOSED_CONNECTIONS_NOTICED not in self._host.guards:
+            raise Disconnected("the broker had closed the connection")
         if self._connection is None or not self._connection.open:
             client = f"controller-{self._host.broker}"
             self._connection = await self._network.connect(

@@ -178,6 +178,27 @@ def test_a_broker_that_shuts_down_and_is_not_told_who_leads(version: str, name: 
     assert recognise(later, history.events) == ""
 
 
+@pytest.mark.parametrize(
+    ("state", "before", "name"),
+    [
+        ("stopping", "OfflinePartition", "not told while shutting down"),
+        ("stopping", "OnlinePartition", ""),
+        ("paused", "OfflinePartition", ""),
+    ],
+)
+def test_an_offline_partition_gets_a_leader_while_the_old_one_shuts_down(
+    state: str, before: str, name: str
+) -> None:
+    history = running("2.6").tell(e.ProcessStateChanged, 1, state)
+    believes = len(history.events) - 1
+    history.tell(e.PartitionStateChanged, 3, 1, ORDERS, before, "OnlinePartition")
+    history.tell(e.ControlRequestSent, 3, 1, "UpdateMetadata", (ORDERS,), 1)
+    untold = _ends_as_leader(believes, len(history.events))
+    assert recognise(untold, history.events) == name
+    history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+    assert recognise(_ends_as_leader(believes, len(history.events)), history.events) == ""
+
+
 def _ends_as_leader(*facts: int) -> EndsAsLeader:
     before, after = facts
     return EndsAsLeader(2, 1, 0, facts=(before, after), partition=ORDERS, broker=1)

@@ -203,3 +203,15 @@ FETCHER_SHUTDOWN_ENDS_FETCH = Guard(
     " fetchers: the next StopReplica or LeaderAndIsr of a broker that stops may come too late.",
     citation="spec §5.1; ReplicaFetcherThread.scala@1.1.1 initiateShutdown",
 )
+
+CLOSED_CONNECTIONS_NOTICED = Guard(
+    name="closed-connections-noticed",
+    kafka="no ticket found",
+    since="0.10.2",
+    does="A fetcher or send thread looks whether the other end has closed its connection before it"
+    " uses it again. Without it: the next request is lost with the connection, and the thread backs"
+    " off first. A follower that was paused while its leader restarted fetches a second later.",
+    citation="spec §5.1; NetworkClientBlockingOps.scala@0.10.2.2 isReady, which 0.9.0.1 lacks (read"
+    " from bytecode; recording of 0.9.0.1 quick-bounce)",
+    unneeded_before="0.9",
+)
