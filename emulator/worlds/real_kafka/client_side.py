@@ -10,7 +10,7 @@ from emulator.scenario.actions.clients import Consume, Produce, Send
 from emulator.worlds.real_kafka.clients import Administrator, ClientSettings, Driver, wall_us
 from emulator.worlds.real_kafka.consumer import Reader
 from emulator.worlds.real_kafka.notes import RunNotes
-from emulator.worlds.real_kafka.tools import Tools, is_by_tool
+from emulator.worlds.real_kafka.tools import Replicas, Tools, is_by_tool
 
 
 class RealClients:
@@ -44,6 +44,11 @@ class RealClients:
             record.returned_us = wall_us()
 
         self._answers.append(self._asking.submit(perform))
+
+    def replicas_of(self, topic: str) -> Replicas:
+        """As some broker reports them."""
+        assert self.administrator is not None
+        return self.administrator.replicas_of(topic)
 
     def produce(self, request: Action) -> None:
         assert isinstance(request, Produce | Send)

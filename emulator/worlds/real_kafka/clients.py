@@ -159,6 +159,11 @@ class Administrator:
         except KafkaException:
             return ()
 
+    def replicas_of(self, topic: str) -> list[list[int]]:
+        """The replicas of each partition, in the order of their numbers."""
+        partitions = self._client.list_topics(topic, ADMIN_TIMEOUT_S).topics[topic].partitions
+        return [list(partitions[number].replicas) for number in sorted(partitions)]
+
     def do(self, request: Action) -> str:
         """Returns `NONE`, or the error's name."""
         client = self._client
@@ -212,8 +217,7 @@ class Administrator:
         return "NONE"
 
     def _more_partitions(self, request: admin.AddPartitions) -> Any:
-        cluster = self._client.list_topics(request.topic, ADMIN_TIMEOUT_S)
-        before = len(cluster.topics[request.topic].partitions)
+        before = len(self.replicas_of(request.topic))
         total = request.count if request.count > 0 else before + len(request.assignment)
         replicas = [list(one) for one in request.assignment]
         # librdkafka treats an empty assignment as invalid.

@@ -9,6 +9,7 @@ its own session. Does not know when it is called.
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -55,11 +56,23 @@ def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
     return None
 
 
-class Tools:
-    """Runs the tools against one cluster; `zookeeper` is the address to connect to."""
+Replicas = list[list[int]]
+"""The replicas of each partition of a topic."""
 
-    def __init__(self, release: Release, zookeeper: str, folder: Path) -> None:
+
+class Tools:
+    """Runs the tools against one cluster; `zookeeper` is the address to connect to, `replicas_of`
+    says which partitions a topic has now."""
+
+    def __init__(
+        self,
+        release: Release,
+        zookeeper: str,
+        folder: Path,
+        replicas_of: Callable[[str], Replicas],
+    ) -> None:
         self._release, self._zookeeper, self._folder = release, zookeeper, folder
+        self._replicas_of = replicas_of
         self._files = 0
 
     def do(self, request: Action) -> str:
@@ -84,8 +97,7 @@ class Tools:
             case admin.CreateTopic():
                 words = ["kafka.admin.TopicCommand", *at, "--create", "--topic", request.topic]
                 if request.assignment:
-                    replicas = (":".join(map(str, replicas)) for replicas in request.assignment)
-                    words += ["--replica-assignment", ",".join(replicas)]
+                    words += ["--replica-assignment", _listed(request.assignment)]
                 else:
                     words += ["--partitions", str(request.num_partitions)]
                     words += ["--replication-factor", str(request.replication_factor)]
@@ -94,7 +106,12 @@ class Tools:
                 return words
             case admin.AddPartitions():
                 words = ["kafka.admin.TopicCommand", *at, "--alter", "--topic", request.topic]
-                return [*words, "--partitions", str(request.count)]
+                if not request.assignment:
+                    return [*words, "--partitions", str(request.count)]
+                # The tool wants the existing partitions, too, and skips as many entries.
+                every = [*self._replicas_of(request.topic), *request.assignment]
+                words += ["--partitions", str(len(every))]
+                return [*words, "--replica-assignment", _listed(every)]
             case admin.DeleteTopic():
                 return ["kafka.admin.TopicCommand", *at, "--delete", "--topic", request.topic]
             case admin.Reassign():
@@ -131,3 +148,8 @@ class Tools:
         path = self._folder / f"tool-{self._files}.json"
         path.write_bytes(msgspec.json.encode(content))
         return str(path)
+
+
+def _listed(assignment: Iterable[Sequence[int]]) -> str:
+    """As the tools want it: 1:2:3,2:3:1."""
+    return ",".join(":".join(map(str, replicas)) for replicas in assignment)
