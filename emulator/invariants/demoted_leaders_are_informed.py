@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from emulator.invariants.base import Invariant, Violation
 from emulator.trace import events as e
-from emulator.trace.values import TopicPartition
 
 
 class EndsAsLeader(Violation, frozen=True):
@@ -26,21 +25,18 @@ class DemotedLeadersAreInformed(Invariant):
 
     def begin(self) -> None:
         self._resigned: set[int] = set()
-        self._under_way: set[tuple[TopicPartition, int]] = set()
-        """Partition and receiver of each LeaderAndIsr that was sent and has not arrived."""
+        self._joining: set[int] = set()
 
     def on_broker_starting(self, event: e.BrokerStarting) -> None:
         self._resigned.discard(event.broker)
-        self._under_way = {one for one in self._under_way if one[1] != event.broker}
 
-    def on_control_request_sent(self, event: e.ControlRequestSent) -> None:
+    def on_broker_registered(self, event: e.BrokerRegistered) -> None:
         """A broker that registers receives all metadata first, and then its roles
         (KafkaController.scala@3.3.2 onBrokerStartup). It may end in between."""
-        if event.request == "LeaderAndIsr":
-            self._under_way |= {(partition, event.to) for partition in event.partitions}
+        self._joining.add(event.broker)
 
     def on_leader_and_isr(self, event: e.LeaderAndIsr) -> None:
-        self._under_way.discard((event.state.partition, event.broker))
+        self._joining.discard(event.broker)
 
     def on_controller_resigned(self, event: e.ControllerResigned) -> None:
         self._resigned.add(event.broker)
@@ -48,6 +44,8 @@ class DemotedLeadersAreInformed(Invariant):
     def on_broker_exited(self, event: e.BrokerExited) -> None:
         if event.broker in self._resigned:
             return  # the thread that sends its requests to itself ended with it
+        if event.broker in self._joining:
+            return
         cache = self.state.metadata.entries.get(event.broker, {})
         for name, (shown, _) in cache.items():
             replica = self.state.replicas.of(name, event.broker)
@@ -55,8 +53,6 @@ class DemotedLeadersAreInformed(Invariant):
                 continue
             if event.broker not in shown.replicas:
                 continue  # its replica has moved away; a StopReplica will end its role
-            if (name, event.broker) in self._under_way:
-                continue
             if shown.leader != event.broker and shown.leader_epoch > replica.leader_epoch:
                 self.violated(
                     EndsAsLeader(

@@ -13,6 +13,7 @@ from tests.interaction.playbook import (
     ok,
     reply,
     session_is,
+    thread,
 )
 from zk.errors import Code
 from zk.ops import SessionState
@@ -120,3 +121,14 @@ def test_who_asks_a_broker_that_is_not_controller_any_more_is_told_so() -> None:
     with controlling() as play:
         play.controller.active_controller_id = 3
         play >> shutdown_of(2, "broker 2") << "broker 2: STALE_CONTROLLER_EPOCH"
+
+
+def test_an_expiry_does_not_keep_the_thread_from_its_end() -> None:
+    """It drops ShutdownEventThread, which only wakes the thread up (ControllerEventManager.scala
+    close ends the thread first)."""
+    with controlling() as play:
+        play.take(controller_event=16)
+        play >> isr_change() >> thread("shutdown", play.controller.shutdown())
+        play >> EXPIRED >> after_ms(16) << LIST >> lost
+        play << "IsrChangeNotification failed: SessionExpired: SESSION_EXPIRED"
+        play << "resigned" << "shutdown: done"

@@ -63,6 +63,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x36000166, "2.4", "zk", "lossy restart"),
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
+    (0x38000134, "0.8.2", "zk", "KAFKA-6051"),
     (0x37000355, "2.1", "zk", "not told while shutting down"),
 ]
 
@@ -82,6 +83,7 @@ MISTAKES_OF_INVARIANTS = [
     (0x3200035B, "3.3", "rpc"),
     (0x36000245, "2.1", "zk"),
     (0x3600099F, "2.8", "zk"),
+    (0x38000126, "0.8.2", "zk"),
 ]
 
 

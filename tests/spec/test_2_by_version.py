@@ -121,6 +121,23 @@ def test_2_7_up_to_2_0_who_loses_the_epoch_before_it_was_ever_controller_deletes
         play << "delete /controller" >> ok()
 
 
+@pytest.mark.parametrize(("profile", "reads"), [("0.9.0", 2), ("0.10.2", 2), ("1.0", 3)])
+def test_2_7_up_to_0_10_who_hears_that_the_controller_is_gone_reads_once_before_it_runs(
+    profile: str, reads: int
+) -> None:
+    """ZkClient looks and reads for its listener, and the election reads; from 1.0 on the event
+    reads once more, to resign. As in six recorded elections of 0.9.0.1, 0.10.2.2 and 1.0.2."""
+    with Controlling(active=False, profile=profile) as play:
+        play.controller.startup()
+        play.settle()
+        play << "exists /controller W" >> ok() << "getData /controller W" >> controller_is(2)
+        play >> watch(DELETED, "/controller") << "exists /controller W" >> no_node
+        for _ in range(reads):
+            play << "getData /controller W" >> no_node
+        play << CREATE_CONTROLLER
+        play.forget()
+
+
 def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None:
     with electing({"profile": "1.1"}) as play:
         play << CREATE_CONTROLLER >> reply(Code.NODE_EXISTS) << "getData /controller W"

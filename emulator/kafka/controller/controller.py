@@ -106,7 +106,7 @@ class KafkaController:
         self._controller_handler = NodeChangeHandler(
             paths.CONTROLLER,
             created=self._controller_changed,
-            deleted=lambda: self._put("Reelect", self._reelect),
+            deleted=lambda: self._put("Reelect", self._on_controller_deleted),
             changed=self._controller_changed,
         )
         self._epoch_handler = NodeChangeHandler(
@@ -218,6 +218,17 @@ class KafkaController:
 
     async def _reelect(self) -> None:
         await self._maybe_resign()
+        await self._elect()
+
+    async def _on_controller_deleted(self) -> None:
+        if self._host.profile.controller_threads != "callbacks":
+            await self._reelect()
+            return
+        # Up to 0.10 the listener knows that the znode is gone, and does not read it for that
+        # (ZookeeperLeaderElector.scala@0.10.2.2 handleDataDeleted).
+        if self.is_active:
+            self.active_controller_id = NO_CONTROLLER
+            await self._on_controller_resignation()
         await self._elect()
 
     async def _elect(self) -> None:

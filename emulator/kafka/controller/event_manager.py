@@ -43,6 +43,7 @@ class ControllerEventManager:
     def __init__(self, host: Host, process: Callable[[ControllerEvent], Awaitable[None]]) -> None:
         self._host, self._process = host, process
         self._queue: Queue[QueuedEvent] = Queue(host.kernel)
+        self._running = True
         self._ended: Promise[None] = Promise(host.kernel)
         self._task: Task | None = None
         self._at_work = False
@@ -65,6 +66,9 @@ class ControllerEventManager:
         event."""
         if self._task is None:
             return
+        # The event only wakes the thread up. It may be dropped itself, when the session expires
+        # before the thread has taken it.
+        self._running = False
         for dropped in self.clear_and_put(ControllerEvent(SHUTDOWN, take_turn)):
             if dropped.preempted is not None:
                 dropped.preempted()
@@ -83,7 +87,7 @@ class ControllerEventManager:
 
     async def _run(self) -> None:
         kernel = self._host.kernel
-        while True:
+        while self._running:
             if not len(self._queue):
                 # Up to 0.10 ZkClient's event thread waits in `drained` until its own work is
                 # finished.
@@ -93,10 +97,8 @@ class ControllerEventManager:
                     empty.resolve(None)
             event, queued_us = await self._queue.take()
             self._at_work = True
-            # The event before it has been processed, and clearAndPut left nothing behind it.
             if event.name == SHUTDOWN:
-                self._ended.resolve(None)
-                return
+                break
             # Taken before the checkpoint: a hold there counts as processing time, not as queue
             # time.
             started_us = kernel.now
@@ -108,6 +110,7 @@ class ControllerEventManager:
                 started_us - queued_us,
                 kernel.now - started_us,
             )
+        self._ended.resolve(None)
 
 
 async def take_turn() -> None:

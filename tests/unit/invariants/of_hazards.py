@@ -93,10 +93,9 @@ def shown_deposed(leader: int) -> History:
 
 
 def ends_before_its_role(*, arrives: bool) -> History:
-    """Broker 1 has registered again and shows who leads in epoch 1. The LeaderAndIsr that is to
-    tell it was sent; 1 ends before it arrives, or ignores it (`arrives`)."""
-    history = quiet().shown(1, 1, 2, 1, 3, at=(1,))
-    history.tell(e.ControlRequestSent, 3, 1, "LeaderAndIsr", (ORDERS,), 1)
+    """Broker 1 has registered again and shows who leads in epoch 1; 1 ends before the LeaderAndIsr
+    that is to tell it arrives, or ignores it (`arrives`)."""
+    history = quiet().tell(e.BrokerRegistered, 1, 7).shown(1, 1, 2, 1, 3, at=(1,))
     if arrives:
         follows = PartitionState(ORDERS, 1, 2, 1, (2, 1, 3), 1, REPLICAS)
         history.tell(e.LeaderAndIsr, 1, 3, 1, follows)

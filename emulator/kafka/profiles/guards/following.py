@@ -206,8 +206,8 @@ FETCHER_SHUTDOWN_ENDS_FETCH = Guard(
 
 CLOSED_CONNECTIONS_NOTICED = Guard(
     name="closed-connections-noticed",
-    kafka="no ticket found",
-    since="0.10.2",
+    kafka="KAFKA-3916",
+    since="0.10.1",
     does="A fetcher or send thread looks whether the other end has closed its connection before it"
     " uses it again. Without it: the next request is lost with the connection, and the thread backs"
     " off first. A follower that was paused while its leader restarted fetches a second later.",
