@@ -44,9 +44,7 @@ class DeadBrokersAreAnnounced(Invariant):
             since = death.t if death.handled is None else death.handled
             if others and event.t - since > SOON_US:
                 dead_s = (event.t - death.t) / 1e6
-                self.violated(
-                    UnannouncedDeath(dead_s, facts=(death.seq, event.seq), broker=broker)
-                )
+                self.violated(UnannouncedDeath(dead_s, facts=(death.seq, event.seq), broker=broker))
         for broker in event.deleted:
             self._deaths[broker] = _Death(event.broker, event.seq, event.t)
 

@@ -157,6 +157,20 @@ def test_a_follower_takes_no_records() -> None:
         play >> produce() << "produce: NOT_LEADER_OR_FOLLOWER"
 
 
+def test_who_becomes_a_follower_while_a_slow_append_waits_takes_no_records() -> None:
+    """Both wait for a shrink, which holds the write lock; the append goes first, and waits again
+    for the disk."""
+    with leading() as play:
+        play.disk.ms_per_append = 50
+        play.follower(3, 9, caught_up_ms_ago=30_001)
+        play >> shrink_pass() << SHRUNK
+        play >> produce(acks=1) >> leader_and_isr(state_of(leader=2, epoch=5))
+        play >> ok(version=6) << "isr 1,2 v6" << "isr-expiration: done"
+        play << "follows 2 for orders-0 in epoch 5" << "LeaderAndIsr: NONE NONE"
+        play << "produce: NOT_LEADER_OR_FOLLOWER"
+        play.forget()
+
+
 def test_an_unknown_partition_is_told_apart_from_one_that_others_host() -> None:
     with Hosting() as play:
         (

@@ -45,7 +45,6 @@ ONCE_WITHOUT_A_NAME = [
     (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
     (0x2070000D, "1.0", "zk", "KAFKA-9672"),
     (0x0427D30E, "0.8.2", "zk", "KAFKA-972"),
-    (0x20510225, "0.9.0", "zk", "KAFKA-6082"),
     (0xA1D76051, "2.1", "zk", "late UpdateMetadata"),
     (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),
     (0xA1D76051, "1.0", "zk", "KAFKA-9212"),

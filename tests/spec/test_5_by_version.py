@@ -96,7 +96,7 @@ def test_5_1_in_0_9_a_fetch_is_lost_on_a_connection_that_the_leader_has_closed(
     with following(replica_fetch_backoff_ms=1000, **how) as play:
         play >> answers_and_closes(2, FetchResponse(Errors.NONE, 0, (fetched(ORDERS_0, 0),)))
         if not is_noticed:
-                play >> after_ms(1000) << "orders-0 delayed: DISCONNECTED" >> after_ms(1000)
+            play >> after_ms(1000) << "orders-0 delayed: DISCONNECTED" >> after_ms(1000)
         play << "to 2: Fetch orders-0@1"
 
 

@@ -5,21 +5,27 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.kafka.controller.context import PartitionAndReplica
+from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
-from emulator.kafka.controller.replica_state_machine import isr_without
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
 from emulator.scenario.actions.life import Kill, Start, Terminate
 from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
-from tests.interaction.controlling import ORDERS_0, ORDERS_1, Controlling, led_by, registration
-from tests.interaction.playbook import after_ms, children, ok
+from tests.interaction.controlling import (
+    ORDERS_0,
+    ORDERS_1,
+    Controlling,
+    led_by,
+    registration,
+    state,
+)
+from tests.interaction.playbook import after_ms, children, data, ok, thread
 from tests.interaction.test_broker_change import BROKERS_CHANGED, IDS, lists_brokers
 from tests.interaction.test_send_threads import tell
 from tests.spec.emulated import Emulated
 from tests.unit.kafka.controller.test_rebalance import cluster as rebalancing
-from zk.client.codec import LeaderAndIsr, ReplicaAssignment
+from zk.client.codec import ReplicaAssignment
 
 BOTH = {ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(3, (3, 2))}
 
@@ -238,26 +244,38 @@ def told(cluster: Emulated) -> list[list[TopicPartition]]:
 # -- 6.8: replicas ---------------------------------------------------------------------------------
 
 
+ALLOWS, FORBIDS = (
+    f'{{"config":{{"unclean.leader.election.enable":"{allowed}"}}}}' for allowed in (True, False)
+)
+
+
 @pytest.mark.parametrize(
-    ("how", "isr"),
+    ("how", "topic", "isr"),
     [
-        ({"profile": "0.10.2"}, ()),
-        ({"profile": "1.0"}, (3,)),
-        ({"profile": "1.0", "unclean_leader_election_enable": "true"}, ()),
-        ({"profile": "1.1", "unclean_leader_election_enable": "true"}, (3,)),
-        (
-            without("last-isr-member-stays") | {"unclean_leader_election_enable": "true"},
-            (),
-        ),
+        ({"profile": "0.10.2"}, "{}", ""),
+        ({"profile": "0.10.2"}, FORBIDS, "3"),
+        ({"profile": "1.0"}, "{}", "3"),
+        ({"profile": "1.0"}, ALLOWS, ""),
+        ({"profile": "1.0", "unclean_leader_election_enable": "true"}, "{}", ""),
+        ({"profile": "1.1", "unclean_leader_election_enable": "true"}, None, "3"),
+        (having("last-isr-member-stays", "0.10.2"), None, "3"),
+        (without("last-isr-member-stays"), ALLOWS, ""),
     ],
 )
 def test_6_8_up_to_1_0_the_last_member_stays_only_where_elections_are_clean(
-    how: dict[str, object], isr: tuple[int, ...]
+    how: dict[str, object], topic: str | None, isr: str
 ) -> None:
+    """As in recordings of 0.10.2.2 and 1.0.2; the topic's own setting counts."""
     with Controlling({ORDERS_0: led_by(3, (3,))}, **how) as play:  # type: ignore[arg-type]
-        keep = play.controller.parts.replicas._keeps_last
-        without_3 = isr_without(LeaderAndIsr(3, 4, (3,), 5), 3, keep_last=keep)
-        assert without_3 == LeaderAndIsr(-1, 5, isr, 5)
+        replicas = play.controller.parts.replicas
+        gone = [PartitionAndReplica(ORDERS_0, 3)]
+        play >> thread("3", replicas.handle_state_changes(gone, ReplicaState.OFFLINE))
+        play << "getData orders-0" >> state(3, (3,), version=5)
+        if topic is not None:
+            play << "getData /config/topics/orders" >> data(topic)
+        write = play.said.popleft()
+        assert f"leader -1, epoch 5, isr {isr}, controller" in write
+        play.forget()
 
 
 @pytest.mark.parametrize(

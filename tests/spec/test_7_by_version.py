@@ -20,7 +20,7 @@ from tests.interaction.asking import (
     shrinking,
 )
 from tests.interaction.controlling import FENCE, ORDERS_0, Controlling, led_by
-from tests.interaction.hosting import fetch, leading, produce
+from tests.interaction.hosting import LIVE, fetch, leading, produce, update_metadata
 from tests.interaction.playbook import Playbook, after_ms, data, reply
 from tests.interaction.test_alter_isr import in_epoch_5
 from tests.interaction.test_alter_isr_received import LED_BY_2, alter_isr, asked
@@ -101,6 +101,20 @@ def test_7_2_up_to_2_8_leader_and_isr_forgets_what_is_in_flight(how: How, kept: 
 
 
 # -- 7.4: the controller ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("how", "waits"), around("live-members-proposed", "2.8", "3.3"))
+def test_7_1_from_3_3_on_a_leader_proposes_no_follower_that_its_metadata_does_not_list(
+    how: How, waits: bool
+) -> None:
+    """Its session has ended, and it still fetches."""
+    with leading(isr=(1, 2), propagation="rpc", **how) as play:
+        play >> update_metadata(live=LIVE[:2]) << "UpdateMetadata: done"
+        play >> fetch(3, at=10, max_wait_ms=0)
+        if not waits:
+            play << "PendingExpandIsr 1,2,3"
+        play << "fetch-3: nothing, hw 10"
+        play.forget()
 
 
 @pytest.mark.parametrize(("how", "told"), around("ahead-of-the-controller", "2.8", "3.3"))

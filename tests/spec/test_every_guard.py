@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "live-members-proposed": "test_7_by_version:"
+    "test_7_1_from_3_3_on_a_leader_proposes_no_follower_that_its_metadata_does_not_list",
     "closed-connections-noticed": "test_5_by_version:"
     "test_5_1_in_0_9_a_fetch_is_lost_on_a_connection_that_the_leader_has_closed",
     "all-offline-leaders-are-replaced": "test_6_by_version:"

@@ -122,12 +122,17 @@ def version_table(rows: list[VersionResult]) -> list[tuple[str, list[str]]]:
     def cell(row: VersionResult | None) -> str:
         if row is None:
             return "–"
-        return f"{'**yes**' if row.is_matched else 'no'}, {row.agreeing} of {row.seeds}"
+        how = "**yes**" if row.by_seeds else "**by a search**" if row.by_search else "no"
+        return f"{how}, {row.agreeing} of {row.seeds}"
 
-    return [
-        (story, [cell(by_place.get((story, kafka))) for kafka in version_lines(rows)])
-        for story in sorted({row.story for row in rows})
-    ]
+    def total(kafka: str) -> str:
+        of_version = [row for row in rows if row.kafka == kafka]
+        return f"{sum(row.is_matched for row in of_version)} of {len(of_version)}"
+
+    lines = version_lines(rows)
+    stories = sorted({row.story for row in rows})
+    cells = [(story, [cell(by_place.get((story, kafka))) for kafka in lines]) for story in stories]
+    return [*cells, ("matched", [total(kafka) for kafka in lines])]
 
 
 def summary(recordings: list[RecordingResult]) -> list[tuple[str, int, int, int, int]]:

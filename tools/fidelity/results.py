@@ -82,15 +82,20 @@ class ShippedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 class VersionResult(msgspec.Struct, frozen=True, kw_only=True):
     """A story that was recorded on several version lines, as the emulator of `commit` plays it.
-    `difference`: what prevents a match."""
+    `by_seeds`, `by_search`: what found a match. `difference`: what prevents one."""
 
     kafka: str
     story: str
     commit: str
     seeds: int
     agreeing: int
-    is_matched: bool
+    by_seeds: bool
+    by_search: bool = False
     difference: str = ""
+
+    @property
+    def is_matched(self) -> bool:
+        return self.by_seeds or self.by_search
 
 
 class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):

@@ -31,12 +31,14 @@ from emulator.kafka.broker.isr_store import (
     IsrStore,
     ZkIsrStore,
 )
+from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.partition_ports import LeaderPartition
 from emulator.kafka.broker.replica import Replica, Rules
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
 from emulator.kafka.profiles.guards.alter_isr import (
     HW_AFTER_ALTER_ISR,
     KEEP_IN_FLIGHT,
+    LIVE_MEMBERS_PROPOSED,
     MEMBER_EPOCHS,
 )
 from emulator.kafka.profiles.guards.isr import ISR_CHECK_UNDER_READ_LOCK
@@ -50,9 +52,16 @@ class LeaderIsr:
     """The ISR changes of one partition."""
 
     def __init__(
-        self, context: BrokerContext, hosted: LeaderPartition, store: IsrStore, rules: Rules
+        self,
+        context: BrokerContext,
+        hosted: LeaderPartition,
+        store: IsrStore,
+        rules: Rules,
+        metadata_cache: MetadataCache,
     ) -> None:
         self._context, self._hosted, self._store, self._rules = context, hosted, store, rules
+        self._metadata_cache = metadata_cache
+        self._proposes_live_only = LIVE_MEMBERS_PROPOSED in context.guards
         self._checks_under_read_lock = ISR_CHECK_UNDER_READ_LOCK in context.guards
         self._order = IsrOrder(context.profile, hosted.partition)
 
@@ -98,7 +107,12 @@ class LeaderIsr:
                 hosted.leader_epoch_start_offset,
                 self._rules,
             )
+            and (not self._proposes_live_only or self._is_alive(replica.broker))
         )
+
+    def _is_alive(self, broker: int) -> bool:
+        """As far as this broker's metadata knows (isReplicaIsrEligible)."""
+        return self._metadata_cache.alive_broker(broker) is not None
 
     # -- leaving -----------------------------------------------------------------------------------
 

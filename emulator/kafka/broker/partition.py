@@ -14,6 +14,7 @@ from emulator.kafka.broker.isr_store import IsrStore, ZkIsrStore
 from emulator.kafka.broker.leader_isr import LeaderIsr
 from emulator.kafka.broker.log_dirs import LogDirectory
 from emulator.kafka.broker.log_manager import LogManager
+from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.partition_ports import DelayedOperations
 from emulator.kafka.broker.replica import Replica, Rules, high_watermark_allowed
 from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError
@@ -50,6 +51,7 @@ class Partition:
         store: IsrStore,
         delayed: DelayedOperations,
         logs: LogManager,
+        metadata_cache: MetadataCache,
     ) -> None:
         self._context, self.partition = context, partition
         self._store, self._delayed, self._logs = store, delayed, logs
@@ -65,7 +67,7 @@ class Partition:
         """The log, if this broker leads (leaderLogIfLocal): an attribute, because every fetch reads
         it."""
         self.isr_state = CommittedIsr(())
-        self.leader_isr = LeaderIsr(context, self, store, self._rules)
+        self.leader_isr = LeaderIsr(context, self, store, self._rules, metadata_cache)
         self.replicas: tuple[int, ...] = ()
         self.adding_replicas: tuple[int, ...] = ()
         self.removing_replicas: tuple[int, ...] = ()
@@ -385,17 +387,13 @@ class Partition:
         producer: BatchProducer | None,
     ) -> Batch | BatchMetadata:
         """Called in a read section."""
-        log = self.leader_log
-        if log is None:
-            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
-        # The committed ISR, although the completion test uses the maximal one: a proposed member
-        # does not allow an append.
-        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
-            raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
+        log = self._log_to_append_to(required_acks)
         if self._logs.is_slow() or self._context.kernel.holds is not None:
             # A slow disk holds the read lock: an ISR change waits for it. After this block the code
             # up to the next await is a read section.
             async with self.lock.read:
+                # The broker may have become follower while this waited for the lock.
+                log = self._log_to_append_to(required_acks)
                 await self._context.kernel.checkpoint("append_log", str(self.partition))
                 if self._logs.is_slow():
                     await self._logs.append_delay()
@@ -416,6 +414,17 @@ class Partition:
             return log.append_as_leader(records, size, self.leader_epoch, data, producer, now_ms)
         finally:
             self._emit_appended("leader", log, before)
+
+    def _log_to_append_to(self, required_acks: int) -> OffsetLog:
+        """The leader's log. Raises KafkaError if this broker does not lead, or if acks=all and the
+        ISR is too small."""
+        if self.leader_log is None:
+            raise KafkaError(Errors.NOT_LEADER_OR_FOLLOWER)
+        # The committed ISR, although the completion test uses the maximal one: a proposed member
+        # does not allow an append.
+        if required_acks == -1 and len(self.isr) < self.min_insync_replicas:
+            raise KafkaError(Errors.NOT_ENOUGH_REPLICAS)
+        return self.leader_log
 
     def _emit_appended(self, role: str, log: OffsetLog, before: int) -> None:
         """The log had `before` batches. Also called after a failed append: the batches before the

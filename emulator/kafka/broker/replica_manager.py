@@ -316,7 +316,12 @@ class ReplicaManager:
                 if hosted is None and state.partition not in self.offline:
                     # Before the epoch check: the object exists even if the request is ignored.
                     hosted = Partition(
-                        self._context, state.partition, self._store, self, self._logs
+                        self._context,
+                        state.partition,
+                        self._store,
+                        self,
+                        self._logs,
+                        self._metadata_cache,
                     )
                     self.partitions[state.partition] = hosted
                 error = NO_ERROR

@@ -19,6 +19,7 @@ from emulator.kafka.controller.partition_state_machine import PartitionStateMach
 from emulator.kafka.controller.ports import Host
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.controller.states import read_states
+from emulator.kafka.model.config import unclean_election
 from emulator.kafka.profiles.guards.controller import (
     DEAD_REPLICAS_ARE_INELIGIBLE,
     LAST_ISR_MEMBER_STAYS,
@@ -78,11 +79,16 @@ class ReplicaStateMachine:
         self._host, self._context = host, context
         self._zk_client, self._batch, self._partitions = zk_client, batch, partitions
 
-    @property
-    def _keeps_last(self) -> bool:
-        """Before 1.1 the last member stays only if unclean elections are forbidden (KAFKA-5642)."""
-        unclean = self._host.config.unclean_leader_election_enable
-        return LAST_ISR_MEMBER_STAYS in self._host.guards or not unclean
+    async def _keeps_last(self, partition: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Before 1.1 the last member stays only if unclean elections of the topic are forbidden
+        (KAFKA-5642). Its configuration is read only where this matters."""
+        if LAST_ISR_MEMBER_STAYS in self._host.guards or len(state.isr) > 1:
+            return True
+        config = (await self._zk_client.get_topic_configs([partition.topic]))[partition.topic]
+        if isinstance(config, ZooKeeperError):
+            raise config
+        default = self._host.config.unclean_leader_election_enable
+        return not unclean_election(config, default=default)
 
     async def startup(self) -> None:
         """Bring live replicas online, then take the others offline (KAFKA-3143)."""
@@ -243,7 +249,7 @@ class ReplicaStateMachine:
         """Read the states, remove the replica from each ISR, write."""
         states = (await read_states(self._zk_client, partitions, self._context.epoch)).states
         writes = {
-            p: isr_without(s, broker, keep_last=self._keeps_last)
+            p: isr_without(s, broker, keep_last=await self._keeps_last(p, s))
             for p, s in states.items()
             if broker in s.isr
         }

@@ -106,12 +106,7 @@ class Tools:
                 return words
             case admin.AddPartitions():
                 words = ["kafka.admin.TopicCommand", *at, "--alter", "--topic", request.topic]
-                if not request.assignment:
-                    return [*words, "--partitions", str(request.count)]
-                # The tool wants the existing partitions, too, and skips as many entries.
-                every = [*self._replicas_of(request.topic), *request.assignment]
-                words += ["--partitions", str(len(every))]
-                return [*words, "--replica-assignment", _listed(every)]
+                return [*words, *self._enlarged(request)]
             case admin.DeleteTopic():
                 return ["kafka.admin.TopicCommand", *at, "--delete", "--topic", request.topic]
             case admin.Reassign():
@@ -141,6 +136,13 @@ class Tools:
                     shell += "WithTlsSupportForKafka"
                 return [shell, "-server", self._zookeeper, "delete", "/controller"]
         raise AssertionError(f"{request.name}: Capabilities refuse it")
+
+    def _enlarged(self, request: admin.AddPartitions) -> list[str]:
+        if not request.assignment:
+            return ["--partitions", str(request.count)]
+        # The tool wants the existing partitions, too, and skips as many entries.
+        every = [*self._replicas_of(request.topic), *request.assignment]
+        return ["--partitions", str(len(every)), "--replica-assignment", _listed(every)]
 
     def _file(self, content: object) -> str:
         """Write a file that a tool reads."""

@@ -125,14 +125,17 @@ def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) ->
     assert "2 real runs, 20 of ours, p = 0.250" in text
 
 
-def version_result(kafka: str, story: str, agreeing: int, difference: str = "") -> VersionResult:
+def version_result(
+    kafka: str, story: str, agreeing: int, difference: str = "", *, by_search: bool = False
+) -> VersionResult:
     return VersionResult(
         kafka=kafka,
         story=story,
         commit="c",
         seeds=20,
         agreeing=agreeing,
-        is_matched=not difference,
+        by_seeds=not difference and not by_search,
+        by_search=by_search,
         difference=difference,
     )
 
@@ -142,12 +145,14 @@ def test_stories_are_shown_beside_version_lines_oldest_first(tmp_path: Path) -> 
     rows = [
         version_result("2.8.2", "bounce", 7),
         version_result("0.10.2.2", "bounce", 0, missed),
-        version_result("2.8.2", "crash", 20),
+        version_result("2.8.2", "crash", 0, by_search=True),
     ]
     write_rows("versions", rows, tmp_path)
     shown = markdown(tmp_path)
     assert "| story | 0.10.2.2 | 2.8.2 |" in shown
     assert "| bounce | no, 0 of 20 | **yes**, 7 of 20 |" in shown
+    assert "| crash | – | **by a search**, 0 of 20 |" in shown
+    assert "| matched | 0 of 1 | 2 of 2 |" in shown
     assert "| crash | – | **yes**, 20 of 20 |" in shown
     assert "- `0.10.2.2 bounce`: no run equal in control requests." in shown
 

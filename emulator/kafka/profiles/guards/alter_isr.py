@@ -112,6 +112,16 @@ ELIGIBLE_MEMBERS = Guard(
     unneeded_before=_FIRST,
 )
 
+LIVE_MEMBERS_PROPOSED = Guard(
+    name="live-members-proposed",
+    kafka="KIP-841",
+    since="3.3",
+    does="A leader adds a follower only if its metadata lists it as live. Without it: it proposes"
+    " a broker whose session has ended, and the controller refuses at each of its fetches.",
+    citation="spec §7.2; Partition.scala@3.3.2 isReplicaIsrEligible (bytecode; recording of 3.3.2"
+    " lag-before-session)",
+)
+
 AHEAD_OF_THE_CONTROLLER = Guard(
     name="ahead-of-the-controller",
     kafka="KAFKA-14154",
