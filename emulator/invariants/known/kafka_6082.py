@@ -55,7 +55,8 @@ def _write_after_election(
 ) -> AnyEvent | None:
     """The write of this state, or its creation, if a controller made it after another one was
     elected. That one had found no state; it tries to create it too, which fails because the znode
-    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none.
+    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none. If
+    it removes the new leader from the ISR it elects nobody, because it knows another leader.
     """
     state, controllers, written = CoreState(), [0], None
     for event in events:
@@ -66,7 +67,10 @@ def _write_after_election(
         if states and states[-1].seq == event.seq:
             by = states[-1].by
             was_deposed = by in controllers and by != controllers[-1]
-            written = event if was_deposed and (len(states) == 1 or elects(*states)) else None
+            if was_deposed and (len(states) == 1 or elects(*states)):
+                written = event
+            elif states[-1].leader >= 0:
+                written = None
     return written
 
 

@@ -15,7 +15,7 @@ from emulator.invariants.known.base import recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsNothing
 from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.invariants.nothing_is_left_to_do import StillThere
-from emulator.invariants.replicas_return_to_isr import MissingReplicas
+from emulator.invariants.replicas_return_to_isr import MissingReplicas, NoLeader
 from emulator.invariants.the_controller_is_not_fenced import GreaterEpochObeyed
 from emulator.trace import events as e
 from emulator.trace.values import Lagging, Offset, PartitionState, TopicPartition
@@ -115,6 +115,18 @@ def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     history.wrote(2, 3, 2, 1, 2, 3, by="controller")
     for violation in (unknown, shown, lacking):
         assert recognise(violation, history.events) == ""
+
+
+@pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
+def test_the_leader_that_it_elected_is_removed_and_nobody_is_elected(
+    version: str, name: str
+) -> None:
+    """The newly elected controller does not know that this one led."""
+    nobody = NoLeader(facts=(-1, 1), partition=ORDERS)
+    history = running(version).elected(2, 2).wrote(3, 2, 1, 1, 2, 3, by="controller")
+    history.wrote(2, -1, 2, 1, 3, by="controller")
+    assert recognise(nobody, history.events) == name
+    assert recognise(nobody, history.wrote(2, 1, 3, 1, 3, by="controller").events) == ""
 
 
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
