@@ -55,8 +55,8 @@ def _write_after_election(
 ) -> AnyEvent | None:
     """The write of this state, or its creation, if a controller made it after another one was
     elected. That one had found no state; it tries to create it too, which fails because the znode
-    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none. If
-    it removes the new leader from the ISR it elects nobody, because it knows another leader.
+    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none.
+    If it removes the new leader from the ISR it elects nobody, because it knows another leader.
     """
     state, controllers, written = CoreState(), [0], None
     for event in events:

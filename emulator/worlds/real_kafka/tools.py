@@ -49,6 +49,8 @@ def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
         return "neither the client that is used nor Kafka's own tools of this version do it"
     if numbers[:2] > LAST and not isinstance(request, DeleteController):
         return "from 3.0 on Kafka's own tools write no command znodes"
+    if isinstance(request, admin.AddPartitions) and request.assignment and numbers < (0, 9):
+        return "before 0.9 the tool chooses the replicas of new partitions itself"
     if isinstance(request, admin.DeleteRecords):
         return "before 0.11 records cannot be deleted on request"
     if isinstance(request, admin.Reassign) and request.replicas is None:

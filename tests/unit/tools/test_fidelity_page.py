@@ -153,7 +153,6 @@ def test_stories_are_shown_beside_version_lines_oldest_first(tmp_path: Path) -> 
     assert "| bounce | no, 0 of 20 | **yes**, 7 of 20 |" in shown
     assert "| crash | – | **by a search**, 0 of 20 |" in shown
     assert "| matched | 0 of 1 | 2 of 2 |" in shown
-    assert "| crash | – | **yes**, 20 of 20 |" in shown
     assert "- `0.10.2.2 bounce`: no run equal in control requests." in shown
 
 

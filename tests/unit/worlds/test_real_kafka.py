@@ -93,6 +93,11 @@ BY_VERSION = [
     ((0, 10, 1), "{at: 2s, cut_link: {broker: 2, peer: 1}}", "before 0.10.2 brokers have no"),
     ((3, 3, 2), "{at: 2s, preferred_election: {through: znode}}", "write no command znodes"),
     ((2, 1, 1), "{at: 2s, reassign: {topic: orders, partition: 0}}", "cannot be cancelled"),
+    (
+        (0, 8, 2, 2),
+        "{at: 2s, add_partitions: {topic: orders, assignment: [[2, 1]]}}",
+        "the tool chooses the replicas",
+    ),
 ]
 
 

@@ -21,11 +21,10 @@ DELETION_MARKERS_CLEARED = Guard(
     name="deletion-markers-cleared",
     kafka="KAFKA-3175",
     since="0.10.0",
-    unneeded_before="0.9",
     does="Where delete.topic.enable is false, the controller removes markers of deletion."
     " Without it: it does not watch them, and they stay.",
     citation="spec §6.14; PartitionStateMachine.scala@0.10.2.2 DeleteTopicsListener,"
-    " registerListeners@0.9.0.1; recordings of 0.8.2.2 and 0.9.0.1",
+    " registerListeners@0.9.0.1 and @0.8.2.2 (bytecode); recordings of both",
 )
 
 BROKER_LIST_ANNOUNCED = Guard(
