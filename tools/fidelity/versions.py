@@ -67,15 +67,15 @@ def judge(folder: Path, at_first: int, search_s: float, jobs: int) -> VersionRes
         verdict = play_seeds(reference, script, examined, seeds, jobs)
         if verdict.matched:
             break
-    found = None
+    match = None
     if not verdict.matched and search_s > 0:
 
         def examine(_: object, run: Recording) -> Examined:
             return reference.examine(run)
 
-        found = guided(reference, script, Budget(search_s, jobs), examine, lambda _: None)
+        match = guided(reference, script, Budget(search_s, jobs), examine, lambda _: None)
     kafka = folder.parent.name.removeprefix("kafka-")
-    result = recording_result(kafka, folder.name, "", verdict, found)
+    result = recording_result(kafka, folder.name, "", verdict, match)
     return VersionResult(
         kafka=kafka,
         story=folder.name,

@@ -71,7 +71,7 @@ class _Losses:
         """Logs with a flipped bit: the next start truncates the log there, as Kafka does."""
         self._lossy_leaders: set[int] = set()
         """Brokers that lost records of this partition, and those that have copied their new ones:
-        whoever fetches from them may find a batch that begins before its own log end."""
+        a follower of theirs may get a batch that begins before its own log end."""
         self._lossy_machines: set[int] = set()
         self.short: set[int] = set()
         self._stopped: set[int] = set()
