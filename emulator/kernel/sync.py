@@ -24,7 +24,8 @@ _timeout = labelled("timeout")
 
 
 class _Done:
-    """Awaited by the exits of `async with`: complete at once, without a step of the scheduler."""
+    """Awaited by the exits of `async with`, and by who finds a monitor free: complete at once,
+    without a step of the scheduler."""
 
     __slots__ = ()
 
@@ -265,17 +266,22 @@ class Monitor:
     def owner(self) -> Task | None:
         return self._owner
 
-    async def enter(self) -> None:
+    def enter(self) -> Awaitable[None]:
+        """Await it at once. Only who has to wait needs a coroutine."""
         task = self._kernel.this_task()
         if self._owner is None:
             self._owner, self._depth = task, 1
         elif self._owner is task:
             self._depth += 1
         else:
-            task.waiting_for = self.name
-            self._queue.append(task)
-            while self._owner is not task:
-                await SUSPEND
+            return self._wait(task)
+        return _DONE
+
+    async def _wait(self, task: Task) -> None:
+        task.waiting_for = self.name
+        self._queue.append(task)
+        while self._owner is not task:
+            await SUSPEND
 
     def leave(self) -> None:
         task = self._kernel.this_task()

@@ -63,11 +63,9 @@ class CachedPartition:
     def maybe_update_response_data(self, answer: FetchedPartition) -> bool:
         """Store the offsets of this response. True if the response must include the partition:
         records, an error, or a changed offset (maybeUpdateResponseData)."""
-        changed = (
-            answer.high_watermark != self.high_watermark
-            or answer.log_start_offset != self.log_start_offset
-        )
-        self.high_watermark, self.log_start_offset = answer.high_watermark, answer.log_start_offset
+        hw, start = answer.high_watermark, answer.log_start_offset
+        changed = hw != self.high_watermark or start != self.log_start_offset
+        self.high_watermark, self.log_start_offset = hw, start
         # The first response after an error includes the partition even if no offset has changed.
         if answer.error is not NO_ERROR:
             self.high_watermark = -1
@@ -166,12 +164,10 @@ class FetchSession:
             for cached in order:
                 if cached.place > place:
                     place = cached.place
-                    request = cached.request
-                    if request.partition in but:
-                        continue
-                    yield request
-                    if self._in_order is not order:
-                        break
+                    if cached.partition not in but:
+                        yield cached.request
+                        if self._in_order is not order:
+                            break
             else:
                 return
 

@@ -78,9 +78,10 @@ class LocalReads:
     ) -> ReadResults:
         """Read every partition of the fetch, in order. `rack`: the consumer's, if it has one."""
         reads, left, at_least_one = ReadResults(), max_bytes, True
+        results, find = reads.partitions, self._partitions.get
         leader_only = self.is_for_leader_only(follower, rack)
         for fetch in context.in_turn():
-            hosted = self._partitions.get(fetch.partition)
+            hosted = find(fetch.partition)
             if hosted is not None:
                 if not hosted.lock.readable:
                     await hosted.lock.pass_read()
@@ -89,19 +90,19 @@ class LocalReads:
                     preferred = self._preferred.find(hosted, fetch.fetch_offset, rack)
                     if preferred is not None:
                         answer = hosted.redirect(fetch, preferred)
-                        reads.partitions.append((fetch, answer, fetch.fetch_offset))
+                        results.append((fetch, answer, fetch.fetch_offset))
                         reads.redirected.add(fetch.partition)
                         reads.has_error = reads.has_error or answer.error is not NO_ERROR
                         continue
                 # Most fetches find nothing, and skip the steps below.
                 at_end = hosted.read_at_end(fetch)
                 if at_end is not None:
-                    reads.partitions.append((fetch, at_end, fetch.fetch_offset))
+                    results.append((fetch, at_end, fetch.fetch_offset))
                     continue
             answer, leader_leo, used = self._read_partition(
                 hosted, follower, fetch, left, at_least_one=at_least_one, leader_only=leader_only
             )
-            reads.partitions.append((fetch, answer, leader_leo))
+            results.append((fetch, answer, leader_leo))
             if used:
                 # KIP-74: only the first partition with records may exceed the limits.
                 at_least_one, left = False, max(0, left - used)
@@ -170,8 +171,9 @@ class LocalReads:
         if context.session is not None:
             # One time for all idle fetches of the session.
             context.session.fetched_ms = now_ms
+        find = self._partitions.get
         for i, (fetch, answer, leader_leo) in enumerate(reads.partitions):
-            hosted = self._partitions.get(fetch.partition)
+            hosted = find(fetch.partition)
             if answer.error is not NO_ERROR:
                 if hosted is not None and not self._keeps_state:
                     # Before KAFKA-8400 a failed read set the follower's offsets to -1.
@@ -179,10 +181,10 @@ class LocalReads:
                 continue
             if answer.diverging_epoch is not None and not self._counts_diverging:
                 continue
-            # 2.4 and 2.5: the first response with a new high watermark is sent at once.
-            if self._answers_for_hw and hosted is not None:
-                reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
             if hosted is not None:
+                # 2.4 and 2.5: the first response with a new high watermark is sent at once.
+                if self._answers_for_hw:
+                    reads.has_newer_hw |= hosted.record_sent_hw(follower, answer.high_watermark)
                 replica = hosted.remotes.get(follower)
                 if replica is not None and hosted.idle_fetches.record_noop_fetch(
                     replica, fetch, now_ms, leader_leo

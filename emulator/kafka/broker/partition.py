@@ -75,6 +75,7 @@ class Partition:
         self.log: OffsetLog | None = None
         self.directory: LogDirectory | None = None
         self.controller_epoch = 0
+        self._last_at_end: FetchedPartition | None = None
 
     @property
     def is_leader(self) -> bool:
@@ -613,8 +614,12 @@ class Partition:
             or (last_epoch != UNDEFINED_EPOCH and last_epoch != log.epochs.latest_epoch)
         ):
             return None
-        hw, start = log.high_watermark, log.log_start_offset
-        return FetchedPartition(self.partition, NO_ERROR, hw, start, ())
+        hw, start, last = log.high_watermark, log.log_start_offset, self._last_at_end
+        # Followers read at the end several times before anything changes: the response is kept.
+        if last is None or last.high_watermark != hw or last.log_start_offset != start:
+            last = FetchedPartition(self.partition, NO_ERROR, hw, start, ())
+            self._last_at_end = last
+        return last
 
     def redirect(self, fetch: FetchPartition, preferred: int) -> FetchedPartition:
         """The response that names the replica to read from, and has no records
