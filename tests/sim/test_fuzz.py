@@ -63,6 +63,11 @@ ONCE_WITHOUT_A_NAME = [
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
     (0x38000134, "0.8.2", "zk", "KAFKA-6051"),
+    (0x39000245, "0.9.0", "zk", "KAFKA-6082"),
+    (0x3A00018B, "2.1", "zk", "KAFKA-7235"),
+    (0x3A000208, "1.1", "zk", "lossy restart"),
+    (0x3A000474, "2.7", "rpc", "missed deletion"),
+    (0x3A000680, "0.8.2", "zk", "lossy restart"),
     (0x37000355, "2.1", "zk", "not told while shutting down"),
 ]
 

@@ -56,8 +56,16 @@ class LossyRestart(Hazard):
         for event in events[: violation.facts[1] + 1]:
             losses.hear(event)
         if isinstance(violation, CommittedRecordsTruncated):
-            return violation.leader in losses.gave_up
+            # A thread goes on for a while when its partition already has another leader.
+            fetched_from = _leader_of_thread(events[violation.facts[1]])
+            return violation.leader in losses.gave_up or fetched_from in losses.gave_up
         return bool(losses.gave_up) or violation.broker in losses.short
+
+
+def _leader_of_thread(event: AnyEvent) -> int:
+    """From which broker the fetcher thread of an event fetches; -1: it is no fetcher thread."""
+    number = event.thread.rpartition("-")[2]
+    return int(number) if event.thread.startswith("ReplicaFetcherThread-") else -1
 
 
 class _Losses:
@@ -73,6 +81,7 @@ class _Losses:
         """Brokers that lost records of this partition, and those that have copied their new ones:
         a follower of theirs may get a batch that begins before its own log end."""
         self._lossy_machines: set[int] = set()
+        """Brokers that lost records of any partition, and those that truncated to copy theirs."""
         self.short: set[int] = set()
         self._stopped: set[int] = set()
         self._ended: set[tuple[int, int]] = set()
@@ -107,21 +116,29 @@ class _Losses:
             ):
                 # Before that the thread ends, and all its partitions stop fetching, including those
                 # that lost nothing.
-                leader = int(event.thread.rpartition("-")[2])
-                if leader in self._lossy_machines:
-                    self._ended.add((event.broker, leader))
+                if (ended := _leader_of_thread(event)) in self._lossy_machines:
+                    self._ended.add((event.broker, ended))
             case e.ActionApplied(do="disk", parameters=damage) if damage.fault == "bit_flip":
                 self._damaged.add(event.broker)
                 self._lossy_machines.add(event.broker)
             case e.BrokerStarting():
                 self._crashed |= self._damaged & {event.broker}
                 self._ended = {one for one in self._ended if one[0] != event.broker}
-            case e.RecordsAppended(partition=at) if at == self._partition:
-                if not self._lacks(event.broker):
-                    self.short.discard(event.broker)
-                copied = self._state.replicas.of(self._partition, event.broker)
-                if copied is not None and copied.leader in self._lossy_leaders:
-                    self._lossy_leaders.add(event.broker)
+            case e.LogTruncated() | e.RecordsAppended():
+                self._copied(event)
+
+    def _copied(self, event: e.LogTruncated | e.RecordsAppended) -> None:
+        """A follower's log becomes that of its leader."""
+        copy = self._state.replicas.of(event.partition, event.broker)
+        source = -1 if copy is None else copy.leader
+        if isinstance(event, e.LogTruncated):
+            if source in self._lossy_machines:
+                self._lossy_machines.add(event.broker)
+        elif event.partition == self._partition:
+            if not self._lacks(event.broker):
+                self.short.discard(event.broker)
+            if source in self._lossy_leaders:
+                self._lossy_leaders.add(event.broker)
 
     def _opened(self, event: e.BecomesLeader | e.BecomesFollower, had: int) -> None:
         broker = event.broker

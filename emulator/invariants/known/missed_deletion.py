@@ -23,32 +23,41 @@ class MissedDeletion(Hazard):
 
     name = "missed deletion"
     about = (
-        "A topic is deleted while a broker has lost its session. When the broker registers again "
-        "it receives the existing topics; the deleted one stays in its metadata until its process "
-        "ends."
+        "A topic is deleted while a broker has lost its session, or is paused and loses it before "
+        "the announcement reaches it. When the broker registers again it receives the existing "
+        "topics; the deleted one stays in its metadata until its process ends."
     )
     breaks = ("metadata converges",)
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """When the deletion was announced, or at its end, the broker was not registered, or the
-        controller did not know it yet; and its process is the same since."""
+        controller did not know it yet, or gave it up before it had the announcement; and its
+        process is the same since."""
         partition, broker = violation.partition, violation.broker
         if partition is None or not isinstance(violation, ShowsDeleted):
             return False
-        missed = known = registered = False
+        missed = known = registered = shows = waits = False
         announced = True
         for event in events:
             match event:
                 case e.BrokerStarting() if event.broker == broker:
-                    missed, announced = False, True
+                    missed, announced, waits, shows = False, True, False, False
                 case e.ControllerElected():
                     known = registered
                 case e.BrokerChange():
                     known = broker in event.live
+                    # What its send thread had queued ends with the thread.
+                    missed, waits = missed or (waits and not known), waits and known
+                case e.MetadataCacheUpdated(broker=violation.broker):
+                    shows = partition not in event.removed and (
+                        shows or any(state.partition == partition for state in event.states)
+                    )
+                    waits = waits and shows
                 case e.ReplicaStateChanged(partition=at, to_state=to) if (
                     at == partition and to == _STARTED
                 ):
                     announced = registered and known
+                    waits = announced and shows
                 case e.ZkTransaction():
                     deleted = _paths(event, "delete")
                     registered = registered and f"{_IDS}{broker}" not in deleted

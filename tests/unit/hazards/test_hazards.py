@@ -230,6 +230,19 @@ def test_a_deletion_that_was_announced_before_a_broker_returned(
     assert shows(history.logged(3, "delete", DELETION)) == hazard
 
 
+@pytest.mark.parametrize(("heard", "hazard"), [(False, "missed deletion"), (True, "")])
+def test_a_broker_that_is_given_up_before_it_hears_of_a_deletion(heard: bool, hazard: str) -> None:
+    """The announcement waited in its send thread."""
+    history = History().started(1, 2, 3).elected().created().shown(0, 0, 1, 2, 3)
+    history.tell(e.BrokerChange, 3, (), (), (), (1, 2, 3)).logged(3, "create", DELETION)
+    to = "ReplicaDeletionStarted"
+    history.tell(e.ReplicaStateChanged, 3, 1, ORDERS, 1, "OfflineReplica", to)
+    if heard:
+        history.tell(e.MetadataCacheUpdated, 2, 3, 1, (1, 2, 3), (), (ORDERS,))
+    history.logged(3, "delete", STATE).logged(3, "delete", DELETION)
+    assert shows(history.tell(e.BrokerChange, 3, (), (2,), (), (1, 3))) == hazard
+
+
 def test_who_was_registered_must_be_told() -> None:
     assert shows(deleted(gone=False)) == ""
 
@@ -530,6 +543,10 @@ def test_a_truncation_to_the_end_of_a_lossy_leader() -> None:
         assert recognise(cut, history.events) == hazard
         other = msgspec.structs.replace(cut, leader=3)
         assert recognise(other, history.events) == ""
+        late = history.tell(e.LogTruncated, 2, ORDERS, 5, 3).events
+        late[-1] = msgspec.structs.replace(late[-1], thread="ReplicaFetcherThread-0-1")
+        by_its_thread = msgspec.structs.replace(other, facts=(-1, len(late) - 1))
+        assert recognise(by_its_thread, late) == hazard, "2 has another leader, and fetches on"
 
 
 def test_a_fetcher_that_ended_at_a_lossy_leaders_batch() -> None:
@@ -540,6 +557,25 @@ def test_a_fetcher_that_ended_at_a_lossy_leaders_batch() -> None:
     )  # fmt: skip
     history.events.append(died)
     assert recognise(STAYS_OUT, history.events) == "lossy restart"
+
+
+@pytest.mark.parametrize(("truncates", "name"), [(True, "lossy restart"), (False, "")])
+def test_a_fetcher_that_ended_at_a_copy_of_a_lossy_leaders_batch(
+    truncates: bool, name: str
+) -> None:
+    history = leading_on("disk").tell(e.BecomesFollower, 3, ORDERS, 1, 0, 5, 5)
+    if truncates:
+        history.tell(e.LogTruncated, 3, ORDERS, 5, 3)
+    history.wrote(3, 3, 1, 3, by="controller").tell(e.BecomesLeader, 3, ORDERS, 1, 7, 7)
+    died = e.ThreadFailed(
+        len(history.events), 99_000, 2, "ReplicaFetcherThread-0-3", -1, "ReplicaFetcherThread",
+        UNEXPECTED,
+    )  # fmt: skip
+    history.events.append(died)
+    history.tell(e.BecomesFollower, 2, ORDERS, 3, 1, 5, 3)
+    assert recognise(
+        DoesNotFetch(3, facts=(-1, 1), partition=ORDERS, broker=2), history.events
+    ) == (name)
 
 
 def test_a_fetcher_that_ended_at_another_partition_of_a_lossy_leader() -> None:

@@ -11,6 +11,7 @@ from emulator.invariants.controller_knows_states import ControllerDiffers, Unkno
 from emulator.invariants.dead_brokers_are_announced import UnannouncedDeath
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.fetchers_follow_the_epoch import FetchesFromAnother
+from emulator.invariants.followers_fetch import DoesNotFetch
 from emulator.invariants.known.base import recognise
 from emulator.invariants.metadata_converges import ShowsAnother, ShowsNothing
 from emulator.invariants.metadata_never_moves_back import MovesBack
@@ -342,6 +343,14 @@ def test_a_request_that_a_new_process_obeys(version: str, name: str) -> None:
     history.events[-1] = msgspec.structs.replace(history.events[-1], cause=written)
     history.tell(e.StopReplica, 2, 3, 1, ORDERS, 0, False)
     assert named(history, "requests reach the intended process") == {name}
+    stays_out = MissingReplicas((2,), (1, 3), facts=(-1, 1), partition=ORDERS)
+    idle = DoesNotFetch(1, facts=(-1, 1), partition=ORDERS, broker=2)
+    assert [recognise(v, history.events) for v in (stays_out, idle)] == [name, name]
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 0, 0)
+    assert recognise(idle, history.events) == name, "a role that had waited behind the request"
+    follows = PartitionState(ORDERS, 1, 1, 1, (1, 3), 1, REPLICAS)
+    history.tell(e.LeaderAndIsr, 2, 3, 1, follows).tell(e.BecomesFollower, 2, ORDERS, 1, 1, 0, 0)
+    assert recognise(idle, history.events) == ""
 
 
 @pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1387"), ("0.9.0", "")])
