@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
+from emulator.invariants.caught_up_members_stay import LATELY_US, ExpelledWithEverything
 from emulator.invariants.fetchers_follow_the_epoch import SOON_US
-from emulator.invariants.known.base import Hazard
+from emulator.invariants.known.base import Hazard, expelled
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import TopicPartition
@@ -21,13 +22,19 @@ class LockHeldAcrossZooKeeper(Hazard):
     about = (
         "A leader's ISR write waits for ZooKeeper and holds the partition's lock. A LeaderAndIsr "
         "waits for the lock. Partitions before it in the request have the new leader epoch, and "
-        "still fetch from the old leader."
+        "still fetch from the old leader. A follower's fetch waits, too, until the follower has "
+        "lagged for too long."
     )
-    breaks = ("fetchers follow the epoch",)
+    breaks = ("fetchers follow the epoch", "caught up members stay")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The thread that took the role has not made that of another partition in its request,
-        whose lock an ISR write holds, and has held for so long that this alone delays it."""
+        whose lock an ISR write holds, and has held for so long that this alone delays it. Or a
+        follower had lagged for less than the shortest lag time, if the ISR writes of its partition
+        since its last fetch had taken no time."""
+        if isinstance(violation, ExpelledWithEverything):
+            lag_us, waited_us = _lag(violation, events)
+            return lag_us - waited_us < 2 * LATELY_US <= lag_us
         took = events[violation.facts[0]]
         writes: dict[TopicPartition, e.IsrUpdateStarted] = {}
         entries: set[TopicPartition] = set()
@@ -54,3 +61,25 @@ class LockHeldAcrossZooKeeper(Hazard):
                     entries.discard(event.partition)
         held = [one for at, one in writes.items() if at in entries]
         return any(one.t - took.t < SOON_US for one in held)
+
+
+def _lag(violation: ExpelledWithEverything, events: Sequence[AnyEvent]) -> tuple[int, int]:
+    """How long the removed follower had lagged, and how much of this time the leader wrote this
+    ISR to ZooKeeper."""
+    started, _ = expelled(violation, events)
+    (lagging,) = (one for one in started.out_of_sync if one.replica == violation.broker)
+    caught_up = started.t - lagging.not_caught_up_ms * 1000
+    waited = 0
+    began: int | None = None
+    for event in events[: started.seq]:
+        if (event.broker, getattr(event, "partition", None)) != (started.broker, started.partition):
+            continue
+        match event:
+            case e.IsrUpdateStarted():
+                began = event.t
+            case e.AlterIsrProposed():
+                began = None
+            case e.IsrUpdated() | e.IsrUpdateRejected() if began is not None:
+                waited += max(0, event.t - max(began, caught_up))
+                began = None
+    return started.t - caught_up, waited

@@ -7,6 +7,7 @@ import pytest
 
 from emulator.invariants.a_controller_is_there import AnotherController
 from emulator.invariants.brokers_are_registered import UnknownBrokers, Unregistered
+from emulator.invariants.caught_up_members_stay import ExpelledWithEverything
 from emulator.invariants.controller_knows_states import ControllerDiffers, UnknownToController
 from emulator.invariants.dead_brokers_are_announced import UnannouncedDeath
 from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
@@ -463,6 +464,18 @@ def test_a_role_that_waits_for_no_isr_write_is_our_fault() -> None:
     for then in ("written", "proposed", "failed", "role"):
         assert half_applied(then=then) == "", then
     assert half_applied(entries=(ORDERS,)) == "", "the write is of no partition in the request"
+
+
+@pytest.mark.parametrize(("took_ms", "name"), [(1000, "lock held across ZooKeeper"), (500, "")])
+def test_a_follower_whose_fetch_waits_for_an_isr_write_is_removed(took_ms: int, name: str) -> None:
+    history = running("2.4").appended(1, 0, 5)
+    history.tell(e.IsrUpdateStarted, 1, ORDERS, "expand", (1, 3), REPLICAS, 5, 5, 0, 0)
+    at(history.tell(e.IsrUpdated, 1, ORDERS, "expand", REPLICAS, 1, 0), took_ms)
+    lagging = (Lagging(2, 4, 1500),)
+    history.tell(e.IsrUpdateStarted, 1, ORDERS, "shrink", REPLICAS, (1, 3), 5, 5, 0, 1, lagging)
+    facts = -1, len(at(history, 1500).events) - 1
+    removed = ExpelledWithEverything(REPLICAS, 4, 5, facts=facts, partition=ORDERS, broker=2)
+    assert recognise(removed, history.events) == name
 
 
 # -- a fetcher thread that ends late ---------------------------------------------------------------
