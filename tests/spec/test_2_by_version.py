@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.scenario.actions.expire_session import ExpireSession
 from emulator.scenario.actions.life import Kill, Start
 from emulator.trace import events
 from tests.interaction.controlling import (
@@ -47,7 +48,7 @@ INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
 CREATE_CONTROLLER = "create ephemeral /controller: broker 1"
 AT_ONCE = "[create ephemeral /controller: broker 1, set /controller_epoch at v12: 8]"
 NODE = "/log_dir_event_notification/log_dir_event_0000000000"
-IDS = "/brokers/ids"
+IDS, ORDERS_ZNODE = "/brokers/ids", "/brokers/topics/orders"
 
 
 def without(*guards: str, profile: str = "2.6") -> dict[str, object]:
@@ -136,6 +137,27 @@ def test_2_7_up_to_0_10_who_hears_that_the_controller_is_gone_reads_once_before_
             play << "getData /controller W" >> no_node
         play << CREATE_CONTROLLER
         play.forget()
+
+
+@pytest.mark.parametrize(
+    ("how", "reads"),
+    [
+        ({"profile": "0.9.0"}, 2),
+        ({"profile": "0.10.2"}, 1),
+        (without("only-the-active-listens", profile="0.10.2"), 2),
+    ],
+)
+def test_2_10_up_to_0_9_the_listener_of_a_resigned_controller_still_reads_the_topic(
+    how: dict[str, object], reads: int
+) -> None:
+    """ZkClient calls all listeners after an expiry. Each call has been queued before the controller
+    resigns, and comes after it; as in recordings of 0.8.2.2 and 0.9.0.1."""
+    with Emulated(3, 1, 2, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2, 3)).run_ms(2000).now_on()
+        cluster.do(ExpireSession(3)).run_ms(3000)
+        sent = cluster.seen(events.ZkSent, broker=3)
+        of_topic = [one for one in sent if (one.op, one.path) == ("getData", ORDERS_ZNODE)]
+        assert len(of_topic) == reads
 
 
 def test_2_7_who_finds_the_node_taken_in_the_first_step_stays_a_broker() -> None:

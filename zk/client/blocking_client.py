@@ -15,7 +15,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Any
 
-from zk.client.client import Promise, ZNodeChildChangeHandler, ZooKeeperClient
+from zk.client.client import (
+    Promise,
+    ZNodeChangeHandler,
+    ZNodeChildChangeHandler,
+    ZooKeeperClient,
+)
 from zk.errors import Code, SessionExpired
 from zk.ops import (
     EventType,
@@ -99,11 +104,11 @@ class BlockingZkClient(ZooKeeperClient):
     def on_watch(self, event: WatchedEvent) -> None:
         self._probe.watch_fired(event)
         if event.path in self._child_handlers and event.type is not EventType.NODE_DATA_CHANGED:
-            self._put(partial(self._children_changed, event.path))
+            self._put_children_changed(event.path)
         if event.path in self._change_handlers and (
             event.type is not EventType.NODE_CHILDREN_CHANGED
         ):
-            self._put(partial(self._node_changed, event))
+            self._put_node_changed(event)
 
     def on_state(self, state: SessionState) -> None:
         """After an expiry the next session is opened at once, even during a delivery. Then all
@@ -118,10 +123,17 @@ class BlockingZkClient(ZooKeeperClient):
         self._put(self._new_session)
         # fireAllEvents iterates over two ConcurrentHashMaps, children first.
         for path in hash_set_order(self._child_handlers):
-            self._put(partial(self._children_changed, path))
+            self._put_children_changed(path)
         for path in hash_set_order(self._change_handlers):
-            changed = WatchedEvent(EventType.NODE_DATA_CHANGED, path)
-            self._put(partial(self._node_changed, changed))
+            self._put_node_changed(WatchedEvent(EventType.NODE_DATA_CHANGED, path))
+
+    # An event has the listener of when it is fired, and calls it even if it is gone by its turn.
+
+    def _put_children_changed(self, path: str) -> None:
+        self._put(partial(self._children_changed, path, self._child_handlers[path]))
+
+    def _put_node_changed(self, event: WatchedEvent) -> None:
+        self._put(partial(self._node_changed, event, self._change_handlers[event.path]))
 
     def _put(self, delivery: Delivery) -> None:
         self._deliveries.append(delivery)
@@ -143,25 +155,20 @@ class BlockingZkClient(ZooKeeperClient):
             for callback in self._callbacks:
                 await callback()
 
-    async def _children_changed(self, path: str) -> None:
+    async def _children_changed(self, path: str, handler: ZNodeChildChangeHandler) -> None:
         # The reads set both watches again, before the listener runs: changes during its work come
         # as another event.
         await self._until_answered(Exists(path))
         reply = await self._until_answered(GetChildren(path, watch=True))
         self._listed[path] = list(reply.children)
-        handler = self._child_handlers.get(path)
-        if handler is not None:
-            handler.handle_child_change()
+        handler.handle_child_change()
 
-    async def _node_changed(self, event: WatchedEvent) -> None:
+    async def _node_changed(self, event: WatchedEvent, handler: ZNodeChangeHandler) -> None:
         """Read the znode; its present state decides which method of the listener is called."""
         # Unlike the reads of children these set a watch also if the listener is gone by now: a
         # controller that has resigned leaves them behind.
         await self._until_answered(Exists(event.path, watch=True))
         reply = await self._until_answered(GetData(event.path, watch=True))
-        handler = self._change_handlers.get(event.path)
-        if handler is None:
-            return
         self._shown.pop(event.path, None)
         if reply.code is Code.NO_NODE:
             handler.handle_deletion()

@@ -139,7 +139,8 @@ class KafkaController:
         self, path: str, name: str, process: Callable[[Sequence[str] | None], Awaitable[None]]
     ) -> None:
         """ZkClient passes the list of children with the event; later clients read it again."""
-        self._put_if_active(name, partial(process, self._zk_client.client.listed(path)))
+        with_list = partial(process, self._zk_client.client.listed(path))
+        self._put_if_active(name, with_list, late=with_list if name == ISR_CHANGE else None)
 
     def _controller_changed(self) -> None:
         """ZkClient passes the new data with the event; later clients read it again."""
@@ -190,16 +191,21 @@ class KafkaController:
     def _put(self, name: str, process: Callable[[], Awaitable[None]]) -> None:
         self.events.put(ControllerEvent(name, process))
 
-    def _put_if_active(self, name: str, process: Callable[[], Awaitable[object]]) -> None:
-        """Queue an event that does nothing unless this broker is controller when its turn comes. Up
-        to 0.10.1 ISR notifications are processed all the same (KAFKA-4447)."""
-        always = name == ISR_CHANGE and ONLY_THE_ACTIVE_LISTENS not in self._host.guards
+    def _put_if_active(
+        self,
+        name: str,
+        process: Callable[[], Awaitable[object]],
+        late: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
+        """See PutIfActive."""
 
         # Checked when the event runs, not when it is queued: this broker may have resigned
         # meanwhile.
         async def when_active() -> None:
-            if self.is_active or always:
+            if self.is_active:
                 await process()
+            elif late is not None and ONLY_THE_ACTIVE_LISTENS not in self._host.guards:
+                await late()
 
         self._put(name, when_active)
 

@@ -7,6 +7,7 @@ own batch, as in Kafka. Source: the fields of controller/KafkaController.scala@2
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Protocol
 
 from emulator.kafka.controller.channel_manager import ControllerChannelManager
 from emulator.kafka.controller.context import ControllerContext
@@ -26,6 +27,18 @@ from zk.client.kafka_zk_client import KafkaZkClient
 from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 
+class PutIfActive(Protocol):
+    """Queues an event that only an active controller processes. Up to 0.10.1 a listener that fires
+    when the controller has resigned still does `late` (KAFKA-4447)."""
+
+    def __call__(
+        self,
+        name: str,
+        process: Callable[[], Awaitable[object]],
+        late: Callable[[], Awaitable[object]] | None = None,
+    ) -> None: ...
+
+
 class ControllerParts:
     """The shared parts of one controller."""
 
@@ -35,14 +48,13 @@ class ControllerParts:
         zk_client: KafkaZkClient,
         network: Network,
         *,
-        put_if_active: Callable[[str, Callable[[], Awaitable[object]]], None],
+        put_if_active: PutIfActive,
         leader_and_isr_answered: Callable[[int, LeaderAndIsrResponse], None],
         update_metadata_answered: Callable[[int, UpdateMetadataResponse], None],
         deletion_answered: Callable[[int, StopReplicaResponse], None],
         force_move: Callable[[], Awaitable[None]],
     ) -> None:
-        """`put_if_active` queues an event that only an active controller processes; `force_move`
-        gives up `/controller` (triggerControllerMove)."""
+        """`force_move` gives up `/controller` (triggerControllerMove)."""
         self.host, self.zk_client = host, zk_client
         self.put_if_active = put_if_active
         self.context = ControllerContext()

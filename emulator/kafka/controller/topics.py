@@ -33,7 +33,9 @@ class Topics:
         """Register a handler for each topic; the next read of its znode sets the watch."""
         for topic in topics:
             process = partial(self.on_modification, topic)
-            modified = partial(self._parts.put_if_active, "PartitionModifications", process)
+            # A resigned controller reads, and finds nothing new in the context that it keeps.
+            read = partial(self._zk_client.get_full_replica_assignment_for_topics, [topic])
+            modified = partial(self._parts.put_if_active, "PartitionModifications", process, read)
             handler = NodeChangeHandler(paths.topic(topic), changed=modified)
             self._watched[topic] = None
             self._zk_client.client.register_change_handler(handler)

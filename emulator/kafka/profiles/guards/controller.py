@@ -150,10 +150,11 @@ ONLY_THE_ACTIVE_LISTENS = Guard(
     name="only-the-active-listens",
     kafka="KAFKA-4447",
     since="0.10.2",
-    does="A resigned controller ignores a notification that reaches it late. Without it: it"
-    " informs no broker and deletes the notification, so that its successor cannot read"
-    " it.",
-    citation="hazards B7; ControllerZkListener in KafkaController.scala@0.10.2.2",
+    does="A resigned controller ignores what reaches its listeners late. Without it: it informs"
+    " no broker of a notification and deletes it, so that its successor cannot read it; and"
+    " it reads a topic's znode.",
+    citation="hazards B7; ControllerZkListener in KafkaController.scala@0.10.2.2; recordings of"
+    " 0.8.2.2 and 0.9.0.1 min-isr",
 )
 
 EMPTY_MEANS_NONE = Guard(
