@@ -373,6 +373,30 @@ def test_6_14_in_0_9_where_deletion_is_disabled_a_marker_stays(
 
 
 @pytest.mark.parametrize(
+    ("profile", "guards", "is_refused"),
+    [
+        ("1.1", {}, False),
+        ("2.1", {}, True),
+        ("1.1", {"disabled-deletion-is-an-error": True}, True),
+        ("2.1", {"disabled-deletion-is-an-error": False}, False),
+    ],
+)
+def test_6_14_up_to_2_0_a_disabled_deletion_times_out(
+    profile: str, guards: dict[str, bool], is_refused: bool
+) -> None:
+    """The broker creates the marker, and the controller removes it."""
+    how = {"profile": profile, "guards": guards, "delete_topic_enable": "false"}
+    with Emulated(1, 2, 3, **how) as cluster:  # type: ignore[arg-type]
+        cluster.topic("orders", (1, 2)).now_on().do(DeleteTopic("orders")).run_ms(2000)
+        marked = [one.op for one in cluster.seen(events.ZkSent) if one.path == MARKER]
+        assert marked == ([] if is_refused else ["create", MARKER_REMOVED[profile]])
+
+
+MARKER = "/admin/delete_topics/orders"
+MARKER_REMOVED = {"1.1": "delete", "2.1": "multi/delete"}
+
+
+@pytest.mark.parametrize(
     ("profile", "guards", "error"),
     [
         ("0.10.2", {}, "NONE"),
@@ -498,6 +522,25 @@ def test_2_12_from_3_1_on_a_topic_is_not_created_while_it_is_marked_for_deletion
     with Emulated(profile=profile, guards=guards) as cluster:
         cluster.run_ms(500).now_on().do(CreateTopic("orders", ((1, 2),))).run_ms(1000)
         assert controllers_requests(cluster, "/admin/delete_topics/orders") == looks
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "looks"),
+    [
+        ("2.1", {}, ["exists"]),
+        ("2.4", {}, []),
+        ("2.1", {"existing-topics-known": True}, []),
+        ("2.4", {"existing-topics-known": False}, ["exists"]),
+    ],
+)
+def test_2_12_up_to_2_3_zookeeper_is_asked_whether_a_new_topic_exists(
+    profile: str, guards: dict[str, bool], looks: list[str]
+) -> None:
+    """As in a recording of 0.10.2.2."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).now_on()
+        cluster.do(CreateTopic("orders", ((2, 1),))).run_ms(1000)
+        assert controllers_requests(cluster, "/brokers/topics/orders") == looks
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,10 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "existing-topics-known": "test_6_commands:"
+    "test_2_12_up_to_2_3_zookeeper_is_asked_whether_a_new_topic_exists",
+    "disabled-deletion-is-an-error": "test_6_commands:"
+    "test_6_14_up_to_2_0_a_disabled_deletion_times_out",
     "live-members-proposed": "test_7_by_version:"
     "test_7_1_from_3_3_on_a_leader_proposes_no_follower_that_its_metadata_does_not_list",
     "closed-connections-noticed": "test_5_by_version:"

@@ -27,6 +27,8 @@ from emulator.kafka.broker.topic_rules import (
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.kafka.profiles.guards.controller import (
     DELETION_CHECKED_AT_CREATION,
+    DISABLED_DELETION_IS_AN_ERROR,
+    EXISTING_TOPICS_KNOWN,
     ONLY_A_MOVING_TOPIC_REFUSES_PARTITIONS,
     TOPIC_IDS_READ,
 )
@@ -98,7 +100,8 @@ class AdminManager:
         try:
             # The cache is checked first because that costs nothing. If it is outdated, ZooKeeper
             # finds the topic below.
-            if topic in self._metadata_cache.topics():
+            is_checked = EXISTING_TOPICS_KNOWN in self._context.guards
+            if is_checked and topic in self._metadata_cache.topics():
                 raise KafkaError(Errors.TOPIC_ALREADY_EXISTS)
             replicas = self._replicas_of(request)
             check_topic_name(topic)
@@ -203,7 +206,8 @@ class AdminManager:
     async def delete_topic(self, request: DeleteTopicsRequest, respond: Respond) -> None:
         """Create the marker for the controller; the response waits until this broker's cache no
         longer has the topic. This also waits for an existing marker."""
-        if not self._context.config.delete_topic_enable:
+        is_disabled = not self._context.config.delete_topic_enable
+        if is_disabled and DISABLED_DELETION_IS_AN_ERROR in self._context.guards:
             respond(AdminResponse(Errors.TOPIC_DELETION_DISABLED))
             return
         topic, topics = request.topic, self._metadata_cache.topics

@@ -44,6 +44,9 @@ from emulator.worlds.clients.producer import Producer, ProducerSettings
 from emulator.worlds.clients.znode_commands import CommandZnodes
 from emulator.worlds.services import WorldServices
 
+DELETION_PATIENCE_MS = 1000
+"""As the clients of recordings: a deletion may never end, and other requests wait behind this."""
+
 
 class AnyClient(Capabilities):
     """Everything that any emulated client supports."""
@@ -130,7 +133,8 @@ class EmulatedClients:
                 more = CreatePartitionsRequest(topic, assignment, count=count)
                 self._administrator.ask_controller(more, done)
             case DeleteTopic(topic):
-                self._administrator.ask_controller(DeleteTopicsRequest(topic), done)
+                delete = DeleteTopicsRequest(topic, DELETION_PATIENCE_MS)
+                self._administrator.ask_controller(delete, done)
             case DeleteRecords(topic, partitions, before):
                 offset = HIGH_WATERMARK if before is None else before
                 self._administrator.delete_records(

@@ -27,6 +27,27 @@ DELETION_MARKERS_CLEARED = Guard(
     " registerListeners@0.9.0.1 and @0.8.2.2 (bytecode); recordings of both",
 )
 
+DISABLED_DELETION_IS_AN_ERROR = Guard(
+    name="disabled-deletion-is-an-error",
+    kafka="KIP-322",
+    since="2.1",
+    does="Where delete.topic.enable is false, a broker answers DeleteTopics with"
+    " TOPIC_DELETION_DISABLED. Without it: it creates the marker, which the controller removes,"
+    " and the request times out.",
+    citation="spec §6.14; KafkaApis.scala@2.1.1 handleDeleteTopicsRequest (bytecode; recording of"
+    " 0.10.2.2 topic-lifecycle)",
+)
+
+EXISTING_TOPICS_KNOWN = Guard(
+    name="existing-topics-known",
+    kafka="KAFKA-8875",
+    since="2.4",
+    does="A broker that is to create a topic looks for it in its metadata first. Without it: it"
+    " asks ZooKeeper, after all other checks.",
+    citation="spec §2.12; AdminManager.scala@2.4.1 createTopics (bytecode; recording of 0.10.2.2"
+    " topic-lifecycle)",
+)
+
 BROKER_LIST_ANNOUNCED = Guard(
     name="broker-list-announced",
     kafka="KAFKA-972",
