@@ -13,11 +13,13 @@ import msgspec
 
 from emulator.conformance.recording import Fact, Recording
 from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
 from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
 from emulator.scenario.version import VersionOptions, read_version
+from zk.paths import DELETE_TOPICS
 
 AS_RECORDED = VersionOptions()
 
@@ -66,6 +68,10 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         elif key not in ("t", "kind", "kafka"):
             kafka[key] = str(value)
 
+    only_if_enabled = DELETION_MARKERS_CLEARED not in profiles()[version.profile].guards
+    if only_if_enabled and _watches_deletions(recording):
+        kafka.setdefault("delete.topic.enable", "true")
+
     boots, restarts = _processes(recording)
     steps = [*_steps(recording), *restarts]
     return Scenario(
@@ -80,6 +86,15 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         zookeeper=ZooKeeperSettings(**zookeeper),
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
+    )
+
+
+def _watches_deletions(recording: Recording) -> bool:
+    """Recordings of 0.8.2.2 that another recorder made do not list `delete.topic.enable`. Up to 0.9
+    only a controller that deletes topics watches their markers."""
+    return any(
+        fact.get("path") == DELETE_TOPICS and fact.get("watch")
+        for fact in recording.of("zookeeper_request")
     )
 
 

@@ -309,7 +309,8 @@ def test_a_broker_that_stands_still_is_asked_for_nothing_more_and_what_waits_tim
 
 
 def test_who_cannot_be_reached_is_tried_less_and_less_often() -> None:
-    """rd_kafka_broker_update_reconnect_backoff."""
+    """rd_kafka_broker_update_reconnect_backoff, called twice for an attempt that is refused at once
+    (debug log of librdkafka 2.16 at a broker that was down)."""
     with OneBroker() as cluster:
         tried: list[int] = []
         producer = cluster.producer()
@@ -323,8 +324,8 @@ def test_who_cannot_be_reached_is_tried_less_and_less_often() -> None:
 
         cluster.network.connect_from = refused  # type: ignore[method-assign]
         producer.hand_over(1)
-        cluster.run_ms(4000)
-        assert [later - t for t, later in pairwise(tried)] == [100, 200, 400, 800, 1600]
+        cluster.run_ms(5000)
+        assert [later - t for t, later in pairwise(tried)] == [200, 800, 3200]
 
 
 def test_records_wait_while_there_is_no_leader_and_time_out() -> None:

@@ -97,6 +97,10 @@ def record_batch_size(records: int, record_bytes: int) -> int:
     return BATCH_OVERHEAD + records * (RECORD_OVERHEAD + record_bytes)
 
 
+REFUSED_WITHIN_US = 50_000
+"""No timeout of a connection is that short."""
+
+
 class PendingBatch(msgspec.Struct, eq=False, gc=False):
     """Records of one partition from one hand-over of the application."""
 
@@ -555,10 +559,15 @@ class _BrokerThread:
         self._back_off()
         self._was_tried = True
         timeout_ms = self._producer.settings["api.version.request.timeout.ms"]
+        began_us = self._kernel.now
         try:
             connection = await self._producer.view.connection("produce", self._broker)
             await connection.send(ApiVersionsRequest(), timeout_ms)
         except Disconnected:
+            # An attempt that is refused at once counts twice (rd_kafka_broker_thread_main: all
+            # addresses were tried), so the delays grow by 4.
+            if self._kernel.now - began_us < REFUSED_WITHIN_US:
+                self._back_off()
             self.wake()
             return None
         if self._has_ended():

@@ -1,0 +1,33 @@
+"""What a recording's first line does not say, and its requests show."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from emulator.conformance.actions import scenario_of
+from emulator.conformance.recording import Recording
+
+WATCHES = {
+    "kind": "zookeeper_request",
+    "t": -100,
+    "broker": 1,
+    "op": "exists",
+    "path": "/admin/delete_topics",
+    "watch": True,
+}
+STARTED = {"kind": "stimulus", "t": -900, "do": "start", "broker": 1}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "watches", "enabled"),
+    [("0.8.2.2", True, "true"), ("0.8.2.2", False, None), ("0.10.2.2", True, None)],
+)
+def test_up_to_0_9_a_controller_that_watches_deletions_has_them_enabled(
+    kafka: str, watches: bool, enabled: str | None
+) -> None:
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": kafka}
+    facts = [STARTED, {**WATCHES, "watch": watches}]
+    scenario = scenario_of(Recording(settings, facts, [], "recorded"))
+    assert scenario.settings.get("delete.topic.enable") == enabled
