@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -223,6 +224,16 @@ def ends_of_invalid(server: Server, clients: ExitStack, count: int) -> list[sock
     return made
 
 
+def first_beyond_all(taken: ExitStack) -> int:
+    """The first descriptor after all that are in use; the free ones before it are taken, because a
+    limit counts numbers, and one of them would do for a client."""
+    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    while (lowest := os.dup(0)) <= highest:
+        taken.callback(os.close, lowest)
+    os.close(lowest)
+    return lowest
+
+
 def open_ones(clients: list[socket.socket]) -> list[socket.socket]:
     """Those that the other end has not closed."""
     for client in clients:
@@ -309,8 +320,7 @@ def test_invalid_connections_are_closed_when_descriptors_are_needed(
     monkeypatch.setattr(delayed_closes, "INTERVAL_S", 1e6)
     with serving() as server, ExitStack() as clients, socket.socket() as client:
         made = ends_of_invalid(server, clients, 6)
-        lowest = os.dup(0)
-        os.close(lowest)
+        lowest = first_beyond_all(clients)
         # The most that clients may have is what is in use.
         limit = next(
             n for n in range(lowest, 4096) if n - min(RESERVED_DESCRIPTORS, n // 4) == lowest
