@@ -81,6 +81,7 @@ class RunDirectory:
             self._trace = TraceWriter(self.path / TRACE, header)
             self._trace.flush()
         except OSError as error:
+            self.close()
             raise self._failed(error) from None
 
     def __call__(self, event: AnyEvent) -> None:
