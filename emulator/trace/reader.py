@@ -7,6 +7,7 @@ run directories.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -62,7 +63,12 @@ class TraceWriter:
         self._file: BinaryIO = path.open("ab" if append else "wb")
         self._encoder = msgspec.json.Encoder()
         if not append:
-            self._file.write(self._encoder.encode(header) + b"\n")
+            try:
+                self._file.write(self._encoder.encode(header) + b"\n")
+            except OSError:
+                with suppress(OSError):
+                    self._file.close()
+                raise
 
     def __call__(self, event: AnyEvent) -> None:
         self._file.write(self._encoder.encode(event) + b"\n")
