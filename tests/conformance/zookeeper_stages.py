@@ -259,9 +259,9 @@ class Stage(ABC):
         self._name(rover)
 
     def renew(self, player: Player) -> None:
-        """Close a client's session and open another."""
+        """Close a client's session, if it has not expired meanwhile, and open another."""
         player.session.close()
-        self.until(lambda: player.state is SessionState.CLOSED)
+        self.until(lambda: player.state in (SessionState.CLOSED, SessionState.EXPIRED))
         self.open(player)
         self._name(player)
 
