@@ -24,7 +24,7 @@ class _Death(msgspec.Struct):
     seq: int
     t: int
     handled: int | None = None
-    informed: set[int] = set()
+    announced: bool = False
 
 
 class DeadBrokersAreAnnounced(Invariant):
@@ -38,7 +38,7 @@ class DeadBrokersAreAnnounced(Invariant):
         """A broker that is new again was gone: check that its death was announced."""
         for broker in (*event.added, *event.bounced):
             death = self._deaths.pop(broker, None)
-            if death is None or death.controller != event.broker or death.informed:
+            if death is None or death.controller != event.broker or death.announced:
                 continue
             others = {*event.live} - {*event.added, event.broker}
             since = death.t if death.handled is None else death.handled
@@ -62,4 +62,4 @@ class DeadBrokersAreAnnounced(Invariant):
     def on_metadata_cache_updated(self, event: e.MetadataCacheUpdated) -> None:
         for broker, death in self._deaths.items():
             if event.sender == death.controller and broker not in event.live_brokers:
-                death.informed.add(event.broker)
+                death.announced = True

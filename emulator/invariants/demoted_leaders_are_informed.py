@@ -45,7 +45,7 @@ class DemotedLeadersAreInformed(Invariant):
         if event.broker in self._resigned:
             return  # the thread that sends its requests to itself ended with it
         if event.broker in self._joining:
-            return
+            return  # it has the metadata already, and its roles were still to come
         cache = self.state.metadata.entries.get(event.broker, {})
         for name, (shown, _) in cache.items():
             replica = self.state.replicas.of(name, event.broker)
