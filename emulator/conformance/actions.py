@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Fact, Recording
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
@@ -132,18 +133,12 @@ def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
     when it becomes visible to the cluster; its launch is the `start` action."""
     boots: dict[int, Boot] = {}
     restarts: list[Step] = []
-    launched_ms: dict[int, int] = {}
-    for fact in recording.of("stimulus"):
-        do, broker, at_ms = fact["do"], fact.get("broker", 0), fact["t"]
-        if do == "start":
-            launched_ms[broker] = at_ms
-        elif do == "registered" and broker in boots:
-            restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker, at_ms)))
-        elif do == "exited" and broker in boots and broker in launched_ms:
-            # It never registered because start-up failed: the registration of a killed process
-            # still existed.
-            restarts.append(Step(launched_ms.pop(broker) * 1000, Start(broker)))
-        elif do == "registered":
-            launched_us = launched_ms.pop(broker) * 1000 if broker in launched_ms else None
-            boots[broker] = Boot(broker, None, at_ms * 1000, launched_us)
+    for process in processes_of(recording):
+        broker, launched_ms = process.broker, process.launched_ms
+        launched_us = None if launched_ms is None else launched_ms * 1000
+        if broker in boots:
+            assert launched_us is not None, f"broker {broker} registers again without a start"
+            restarts.append(Step(launched_us, Start(broker, process.registers_ms)))
+        elif process.registers_ms is not None:
+            boots[broker] = Boot(broker, None, process.registers_ms * 1000, launched_us)
     return tuple(boots.values()), restarts

@@ -21,6 +21,7 @@ import msgspec
 
 from emulator.conformance.znodes import complaint_about_payload
 from emulator.trace.untrusted_json import decode_untrusted
+from zk import paths
 
 Fact: TypeAlias = dict[str, Any]
 T = TypeVar("T")
@@ -131,8 +132,13 @@ class Recording:
             for op in fact.get("ops", [fact])
         )
 
+    @cached_property
+    def _timed(self) -> list[Fact]:
+        return _commands_when_written(self.events)
+
     def of(self, *kinds: str) -> Iterator[Fact]:
-        return (fact for fact in self.events if fact["kind"] in kinds)
+        """The facts of these kinds, each command of Kafka's tools when its znode was written."""
+        return (fact for fact in self._timed if fact["kind"] in kinds)
 
     def fields(self, kind: str) -> frozenset[str]:
         """All fields of facts of this kind, which are the fields that this version logs."""
@@ -157,6 +163,49 @@ def read_recording(folder: Path | str) -> Recording:
     produced = _find(Path(folder), "produce.jsonl")
     results = _lines(produced, lambda line: decode_untrusted(line, _RESULT)) if produced else []
     return Recording(settings, events, results, str(folder))
+
+
+def _commands_when_written(events: list[Fact]) -> list[Fact]:
+    """The facts with each command of Kafka's tools at the time when its znode was written. The
+    recorder notes the first request of the tool, which is a read up to 343 ms earlier.
+    """
+    writes = [
+        (fact["t"], op["op"], op.get("path"))
+        for fact in events
+        if fact["kind"] == "zookeeper" and not fact.get("broker")
+        for op in fact.get("ops", [fact])
+    ]
+    moved: list[Fact] = []
+    for number, fact in enumerate(events):
+        written = _write_of(fact) if fact["kind"] == "stimulus" else None
+        if written is not None:
+            until = next(
+                (later["t"] for later in events[number + 1 :] if _write_of(later) == written), None
+            )
+            at = next((t for t, *what in writes if t >= fact["t"] and tuple(what) == written), None)
+            if at is not None and (until is None or at < until):
+                fact = fact | {"t": at}
+        moved.append(fact)
+    return sorted(moved, key=lambda fact: fact["t"])
+
+
+def _write_of(stimulus: Fact) -> tuple[str, str] | None:
+    """The operation by which a tool gives this command, and its path."""
+    topic = str(stimulus.get("topic"))
+    match stimulus.get("do"):
+        case "create_topic":
+            return "create", paths.topic(topic)
+        case "add_partitions":
+            return "setData", paths.topic(topic)
+        case "delete_topic":
+            return "create", paths.delete_topic(topic)
+        case "reassign":
+            return "create", paths.REASSIGN_PARTITIONS
+        case "preferred_election":
+            return "create", paths.PREFERRED_REPLICA_ELECTION
+        case "delete_controller":
+            return "delete", paths.CONTROLLER
+    return None
 
 
 def write_recording(recording: Recording, folder: Path | str) -> None:

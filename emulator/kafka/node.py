@@ -338,7 +338,9 @@ class Broker:
         if self.context.config.controlled_shutdown_enable:
             assert self._zk_client is not None
             try:
-                await controlled_shutdown(self.context, self._zk_client, self._network)
+                await controlled_shutdown(
+                    self.context, self._zk_client, self.metadata_cache, self._network
+                )
             except ZooKeeperError as error:
                 self.context.failed("controlled shutdown", error)
         await self._shutdown_parts()
@@ -352,6 +354,10 @@ class Broker:
         self._network.stop_listening(self._port)
         await self._pool.shutdown()
         await self.context.scheduler.shutdown()
+        # KafkaApis.close (0.9, 0.10): each reaper of the client quotas, for fetches and for produce
+        # requests, ends with its poll of 1 s.
+        for _ in range(self.context.profile.quota_reapers_at_stop):
+            await self.context.kernel.checkpoint("shutdown.quotas")
         # Up to 2.8 the reaper of each purgatory ends when its poll of 200 ms does; later it is
         # woken (DelayedOperation.scala@3.3.2 shutdown).
         woken = "woken_" if self.context.profile.reapers_woken else ""

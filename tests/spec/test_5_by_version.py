@@ -24,6 +24,9 @@ from tests.interaction.hosting import (
     state_of,
 )
 from tests.interaction.playbook import after_ms, answers, answers_and_closes, thread
+from tests.interaction.test_apis import Serving, request
+from tests.interaction.test_apis import fetch as fetch_in_session
+from tests.interaction.test_apis import leader_and_isr as leads_in_epoch
 from tests.interaction.test_following import (
     ASKS_EPOCH,
     answered,
@@ -349,6 +352,28 @@ def test_11_4_a_fetch_without_an_epoch_is_served_by_whoever_leads() -> None:
     with leading() as play:
         play >> fetch(2, at=10, epoch=3, max_wait_ms=0) << "fetch-2: FENCED_LEADER_EPOCH"
         play >> fetch(2, at=10, epoch=-1, max_wait_ms=0) << "fetch-2: nothing, hw 10"
+
+
+@pytest.mark.parametrize(
+    ("how", "again"),
+    [
+        ({"profile": "2.1"}, "NONE session 1"),
+        ({"profile": "2.4"}, "NONE session 1"),
+        ({"profile": "2.6"}, "NONE session 1 orders-0@0"),
+        (switched("session-epochs-kept", False), "NONE session 1"),
+        (switched("session-epochs-kept", True, "2.4"), "NONE session 1 orders-0@0"),
+    ],
+)
+def test_5_3_up_to_2_4_only_the_first_fetch_of_a_session_is_fenced(
+    how: dict[str, object], again: str
+) -> None:
+    """FetchRequestTest.testEpochValidationWithinFetchSession; the response names a partition with
+    an error. The follower has missed that the leader has another epoch now."""
+    with Serving(**how) as play:
+        play >> request(fetch_in_session(10)) << "answer: NONE session 1 orders-0@0"
+        play >> request(leads_in_epoch(-1, 5), "roles") << "leads orders-0 in epoch 5"
+        play << "roles: NONE orders-0 NONE"
+        play >> request(fetch_in_session(session=1, epoch=1)) << f"answer: {again}"
 
 
 @pytest.mark.parametrize(

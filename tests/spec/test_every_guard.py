@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "session-epochs-kept": "test_5_by_version:"
+    "test_5_3_up_to_2_4_only_the_first_fetch_of_a_session_is_fenced",
     "existing-topics-known": "test_6_commands:"
     "test_2_12_up_to_2_3_zookeeper_is_asked_whether_a_new_topic_exists",
     "disabled-deletion-is-an-error": "test_6_commands:"

@@ -23,6 +23,7 @@ from emulator.kafka.broker.replica_manager import Produced, ReplicaManager
 from emulator.kafka.broker.request_handlers import Received
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
+from emulator.kafka.profiles.guards.following import SESSION_EPOCHS_KEPT
 from emulator.kafka.protocol import groups as g
 from emulator.kafka.protocol import messages as m
 from emulator.kafka.protocol.transport import ServerConnection
@@ -106,7 +107,9 @@ class KafkaApis:
         self._controller, self._producer_ids, self._groups = controller, producer_ids, groups
         self._elections = ElectLeaders(context, metadata_cache)
         self._sessions = FetchSessions(
-            context.config.max_incremental_fetch_session_cache_slots, context.now_ms
+            context.config.max_incremental_fetch_session_cache_slots,
+            context.now_ms,
+            keeps_epochs=SESSION_EPOCHS_KEPT in context.guards,
         )
 
     async def handle(self, received: Received) -> None:  # noqa: C901 - a case for each request

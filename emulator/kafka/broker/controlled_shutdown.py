@@ -7,20 +7,23 @@ server/KafkaServer.scala@2.6.3 controlledShutdown; spec §6.11.
 from __future__ import annotations
 
 from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import ControlledShutdownRequest, ControlledShutdownResponse
 from emulator.kafka.protocol.transport import Connection, Disconnected, Network
-from zk.client.codec_admin import EndPoint
 from zk.client.kafka_zk_client import KafkaZkClient
 
 
 async def controlled_shutdown(
-    context: BrokerContext, zk_client: KafkaZkClient, network: Network
+    context: BrokerContext,
+    zk_client: KafkaZkClient,
+    metadata_cache: MetadataCache,
+    network: Network,
 ) -> bool:
     """True when the controller has moved everything. False after `controlled.shutdown.max.retries`:
     the stop is then unclean. A ZooKeeper error ends the attempts."""
     config, kernel = context.config, context.kernel
-    endpoint: EndPoint | None = None
+    address: tuple[str, int] | None = None
     connection: Connection | None = None
 
     def close() -> None:
@@ -30,22 +33,22 @@ async def controlled_shutdown(
             connection = None
 
     for _ in range(config.controlled_shutdown_max_retries):
-        # Read from ZooKeeper for each attempt: the metadata cache may be outdated, and the
-        # controller may have changed since the last attempt.
-        controller = await zk_client.get_controller_id()
-        info = None if controller is None else await zk_client.get_broker(controller)
+        # Looked for at each attempt: the controller may have changed since the last one.
+        if context.profile.controller_from_metadata:
+            found = _address_in_metadata(metadata_cache)
+        else:
+            found = await _address_in_zookeeper(zk_client)
         # If there is no controller at the moment, the last known one gets the request.
-        if info is not None and info.endpoints[0] != endpoint:
-            endpoint = info.endpoints[0]
+        if found is not None and found != address:
+            address = found
             close()
-        if endpoint is not None:
+        if address is not None:
             await kernel.checkpoint("shutdown.announce")
             try:
                 if connection is None or not connection.open:
                     connection = await network.connect(
                         f"broker-{context.broker}-shutdown",
-                        endpoint.host,
-                        endpoint.port,
+                        *address,
                         config.controller_socket_timeout_ms,
                     )
                 # The current epoch: the broker may have registered again since the last attempt.
@@ -65,3 +68,15 @@ async def controlled_shutdown(
                     return True
         await kernel.sleep(config.controlled_shutdown_retry_backoff_ms * 1000)
     return False
+
+
+async def _address_in_zookeeper(zk_client: KafkaZkClient) -> tuple[str, int] | None:
+    controller = await zk_client.get_controller_id()
+    info = None if controller is None else await zk_client.get_broker(controller)
+    return None if info is None else (info.endpoints[0].host, info.endpoints[0].port)
+
+
+def _address_in_metadata(metadata_cache: MetadataCache) -> tuple[str, int] | None:
+    controller = metadata_cache.controller_id
+    live = None if controller is None else metadata_cache.alive_broker(controller)
+    return None if live is None else (live.host, live.port)

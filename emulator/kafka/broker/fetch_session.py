@@ -13,10 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator
 from operator import attrgetter
 
+import msgspec
+
 from emulator.kafka.broker.replica import Replica
 from emulator.kafka.model.errors import NO_ERROR, Errors
 from emulator.kafka.model.offset_log import OffsetLog
 from emulator.kafka.protocol.messages import (
+    NO_EPOCH,
     FetchedPartition,
     FetchPartition,
     FetchRequest,
@@ -93,16 +96,25 @@ class FetchSession:
     privileged: a consumer cannot take its slot before it has lived for EVICTION_MS."""
 
     def __init__(
-        self, session_id: int, replica_id: int, partitions: Iterable[FetchPartition], now_ms: int
+        self,
+        session_id: int,
+        replica_id: int,
+        partitions: Iterable[FetchPartition],
+        now_ms: int,
+        *,
+        keeps_epochs: bool = True,
     ) -> None:
         self.session_id, self.is_privileged = session_id, replica_id >= 0
+        self._keeps_epochs = keeps_epochs
         self.epoch = next_epoch(INITIAL_EPOCH)
         self.created_ms = self.last_used_ms = now_ms
         self.fetched_ms = 0
         self.on_wake: Callable[[TopicPartition], None] = _no_parked_fetch
         self._last_place = 0
         self._in_order: list[CachedPartition] | None = None
-        self.partitions = {p.partition: CachedPartition(self, p) for p in partitions}
+        self.partitions = {
+            p.partition: CachedPartition(self, self._remembered(p)) for p in partitions
+        }
         self.awake = dict(self.partitions)
         """The partitions that are not idle: a fetch reads these."""
         self.context = FetchContext(self)
@@ -132,7 +144,7 @@ class FetchSession:
 
     def update(self, request: FetchRequest) -> None:
         """Apply the request's added, changed and removed partitions."""
-        for fetch in request.partitions:
+        for fetch in map(self._remembered, request.partitions):
             cached = self.partitions.get(fetch.partition)
             if cached is None:
                 cached = CachedPartition(self, fetch)
@@ -148,6 +160,13 @@ class FetchSession:
         if request.partitions or request.forgotten:
             self._in_order = None
         self.epoch = next_epoch(self.epoch)
+
+    def _remembered(self, fetch: FetchPartition) -> FetchPartition:
+        """The fetch as the session's next fetches read it: up to 2.4 without its leader epoch, so
+        that no leader refuses it (KAFKA-9338)."""
+        if self._keeps_epochs:
+            return fetch
+        return msgspec.structs.replace(fetch, current_leader_epoch=NO_EPOCH)
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
         """The partitions that are not idle, in order, without those in `but`. The reader may wait
@@ -251,8 +270,8 @@ class FetchContext:
 class FetchSessions:
     """All sessions at one broker (FetchManager with its FetchSessionCache)."""
 
-    def __init__(self, slots: int, now_ms: Callable[[], int]) -> None:
-        self._slots, self._now_ms = slots, now_ms
+    def __init__(self, slots: int, now_ms: Callable[[], int], *, keeps_epochs: bool = True) -> None:
+        self._slots, self._now_ms, self._keeps_epochs = slots, now_ms, keeps_epochs
         self._sessions: dict[int, FetchSession] = {}
         # Kafka draws ids at random. A follower closes the session that it had with this broker's
         # last process: its id must not belong to another follower now.
@@ -294,7 +313,11 @@ class FetchSessions:
         while self._last_id in self._sessions:
             self._last_id = self._last_id % ((1 << 31) - 1) + 1
         session = FetchSession(
-            self._last_id, request.replica_id, request.partitions, self._now_ms()
+            self._last_id,
+            request.replica_id,
+            request.partitions,
+            self._now_ms(),
+            keeps_epochs=self._keeps_epochs,
         )
         self._sessions[self._last_id] = session
         return session

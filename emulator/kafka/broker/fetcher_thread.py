@@ -35,6 +35,7 @@ from emulator.kafka.profiles.guards.following import (
     TRUNCATION_IN_ROUNDS,
 )
 from emulator.kafka.protocol.messages import (
+    NO_EPOCH,
     EpochEndOffset,
     EpochQuery,
     FetchedPartition,
@@ -54,7 +55,6 @@ from emulator.trace import events
 from emulator.trace.values import Offset, TopicPartition
 from zk.errors import ZooKeeperError
 
-NO_EPOCH = -1
 HostedPartition = Callable[[TopicPartition], Partition | None]
 ToFetch = tuple[tuple[FetchPartition, ...], tuple[TopicPartition, ...]]
 """Partitions to send in a request, and to forget."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from emulator.kafka.broker.fetch_session import CachedPartition
 from emulator.kafka.broker.partition_ports import LeaderPartition
 from emulator.kafka.broker.replica import Replica, Rules, all_at
-from emulator.kafka.protocol.messages import FetchPartition
+from emulator.kafka.protocol.messages import NO_EPOCH, FetchPartition
 
 
 class IdleFetches:
@@ -35,7 +35,7 @@ class IdleFetches:
             log is not None
             and replica is not None
             and fetch.is_noop(log, replica)
-            and fetch.request.current_leader_epoch == hosted.leader_epoch
+            and fetch.request.current_leader_epoch in (hosted.leader_epoch, NO_EPOCH)
             and follower in hosted.isr
             # A writer wakes the partition before it waits for the lock: a fetch that went idle
             # after that would miss the change.

@@ -44,6 +44,7 @@ from emulator.kafka.profiles.guards.isr import (
     PARTITIONS_FAIL_ALONE,
 )
 from emulator.kafka.protocol.messages import (
+    NO_EPOCH,
     EpochEndOffset,
     FetchRequest,
     LeaderAndIsrRequest,
@@ -66,7 +67,6 @@ from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
 
 EPOCH_DURING_DELETE = -2
-NO_EPOCH = -1
 
 Produced = tuple[ProducedPartition, ...]
 BrokerLookup = Callable[[int], LiveBroker | None]

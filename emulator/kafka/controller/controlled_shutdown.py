@@ -1,10 +1,12 @@
 """Controlled shutdown: a broker's leaderships move, and its replicas leave the ISR.
 
 Owns the order of the steps; the state machines do the elections and ISR removals. Source:
-controller/KafkaController.scala@2.6.3 doControlledShutdown; spec §6.11.
+controller/KafkaController.scala@2.6.3 and @1.0.2 doControlledShutdown; spec §6.11.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from emulator.kafka.controller.context import (
     UNKNOWN_BROKER_EPOCH,
@@ -16,6 +18,8 @@ from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.model.errors import Errors, KafkaError
 from emulator.trace.values import TopicPartition
+from zk.scala.library import LIBRARIES, immutable_set
+from zk.scala.murmur import product_hash, topic_and_partition_hash
 
 
 async def shut_down(
@@ -23,7 +27,7 @@ async def shut_down(
 ) -> tuple[TopicPartition, ...]:
     """The partitions that `broker` still leads afterwards. KafkaError when the broker is unknown,
     or an earlier process of it sends the request."""
-    context, partitions = parts.context, parts.partitions
+    context = parts.context
     live = context.live_brokers.get(broker)
     if live is None:
         # With an epoch, Kafka's look-up of the cached epoch fails first, with an exception that is
@@ -41,22 +45,43 @@ async def shut_down(
 
     # A partition with a single replica cannot move, and does not delay the broker's stop.
     def may_move(partition: TopicPartition) -> bool:
-        return (
-            len(context.replicas(partition)) > 1
-            and partition.topic not in context.topics_to_be_deleted
+        return len(context.replicas(partition)) > 1 and (
+            one_by_one or partition.topic not in context.topics_to_be_deleted
         )
 
     # Only partitions with a leader: a partition that never came online has no state to change.
-    hosted = [
-        p for p in context.partitions_on_broker(broker) if p in context.leadership and may_move(p)
-    ]
-    leading = [p for p in hosted if leads(p)]
-    followed = [p for p in hosted if not leads(p)]
+    def is_affected(partition: TopicPartition) -> bool:
+        return partition in context.leadership and may_move(partition)
+
+    one_by_one = parts.host.profile.zookeeper_client == "zkclient"
+    hosted = context.partitions_on_broker(broker)
+    if one_by_one:
+        # What it led and what it followed in turn: a StopReplica may overtake the LeaderAndIsr of a
+        # partition whose leader is still to move.
+        for partition in filter(is_affected, _in_set(parts, hosted)):
+            led = leads(partition)
+            await _move(parts, broker, [partition] if led else [], [] if led else [partition])
+    else:
+        affected = list(filter(is_affected, hosted))
+        leading = [p for p in affected if leads(p)]
+        await _move(parts, broker, leading, [p for p in affected if p not in leading])
+    await parts.host.kernel.checkpoint("broker_may_go")
+    return tuple(p for p in context.leadership if leads(p) and may_move(p))
+
+
+async def _move(
+    parts: ControllerParts,
+    broker: int,
+    leading: Sequence[TopicPartition],
+    followed: Sequence[TopicPartition],
+) -> None:
+    """Elect other leaders for what the broker leads; stop its other replicas, and take them out of
+    the ISR."""
     # Leaders first: each election removes this broker from that ISR in the same write.
-    await partitions.handle_state_changes(
-        leading, PartitionState.ONLINE, partitions.controlled_shutdown_strategy
-    )
     if leading:
+        await parts.partitions.handle_state_changes(
+            leading, PartitionState.ONLINE, parts.partitions.controlled_shutdown_strategy
+        )
         await parts.host.kernel.checkpoint("leaders_moved")
 
     def stop(batch: ControllerBrokerRequestBatch) -> None:
@@ -69,5 +94,18 @@ async def shut_down(
     # its next fetch is fenced (spec §6.11).
     leaving = [PartitionAndReplica(p, broker) for p in followed]
     await parts.replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
-    await parts.host.kernel.checkpoint("broker_may_go")
-    return tuple(p for p in context.leadership if leads(p) and may_move(p))
+
+
+def _in_set(parts: ControllerParts, hosted: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+    """The partitions in the order of an immutable Set of (partition, number of replicas), which was
+    read from a mutable Map (ControllerContext.scala@1.0.2 partitionsOnBroker)."""
+    context, library = parts.context, LIBRARIES[parts.host.profile.scala]
+
+    def in_map(partition: TopicPartition) -> int:
+        return topic_and_partition_hash(*partition)
+
+    def in_set(partition: TopicPartition) -> int:
+        return product_hash((in_map(partition), len(context.replicas(partition))))
+
+    known = [p for p in library.map_order(context.assignments, in_map) if p in hosted]
+    return immutable_set(known, library, in_set)[0]

@@ -64,10 +64,15 @@ def controlled_shutdown(
     isr: Sequence[int],
     live_or_shutting_down: Collection[int],
     shutting_down: Collection[int],
+    *,
+    in_isr_order: bool = False,
 ) -> Elected | None:
-    """The first replica in assignment order that is in the ISR and not shutting down. Brokers that
-    shut down leave the ISR."""
+    """The first replica in assignment order (up to 0.9: the first ISR member) that is in the ISR
+    and not shutting down. Brokers that shut down leave the ISR."""
+    staying = tuple(b for b in isr if b not in shutting_down)
+    if in_isr_order:
+        return Elected(staying[0], staying) if staying else None
     for replica in assignment:
-        if replica in live_or_shutting_down and replica in isr and replica not in shutting_down:
-            return Elected(replica, tuple(b for b in isr if b not in shutting_down))
+        if replica in live_or_shutting_down and replica in staying:
+            return Elected(replica, staying)
     return None

@@ -251,7 +251,11 @@ class PartitionStateMachine:
         # Brokers that shut down are still live and get the LeaderAndIsr too.
         live = tuple(b for b in assignment if self._context.is_replica_live(b, partition))
         elected = leader_selection.controlled_shutdown(
-            assignment, state.isr, live, self._context.shutting_down
+            assignment,
+            state.isr,
+            live,
+            self._context.shutting_down,
+            in_isr_order=self._host.profile.shutdown_elects == "isr",
         )
         return elected, live
 

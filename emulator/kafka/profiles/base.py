@@ -55,6 +55,10 @@ configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses of regi
 which must differ from its own (2.0).
 """
 
+ShutdownElects = Literal["isr", "assignment"]
+"""Where a controlled shutdown looks for the first replica that can lead: in the ISR (up to 0.9) or
+in the assignment."""
+
 IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 """The elements of a leader's ISR Set: Replica objects, whose hash changed in 0.10, or broker ids
 (2.4). The order of an ISR follows from their hashes."""
@@ -79,9 +83,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     metadata cache (up to 0.8.2). `replica_sets`: a broker reads the replicas of a control request
     into a set (0.10). `group_record_versions`: versions of the values in
     `__consumer_offsets`, of an offset and of a group. `reapers_woken`: a broker that stops does not
-    wait for the polls of its purgatories' reapers (3.3). `scala`: the library that orders sets and
-    maps in the recorded builds. `sent_before_rpc`: request versions of a broker that still writes
-    ISRs itself although its code supports AlterIsr (inter.broker.protocol.version 2.6).
+    wait for the polls of its purgatories' reapers (3.3). `quota_reapers_at_stop`: it waits for so
+    many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
+    `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
+    (3.3). `scala`: the library that orders sets and maps in the recorded builds. `sent_before_rpc`:
+    request versions of a broker that still writes ISRs itself although its code supports AlterIsr
+    (inter.broker.protocol.version 2.6).
     """
 
     name: str
@@ -109,6 +116,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     scala: Literal["2.11", "2.13"] = "2.13"
     isr_members: IsrMembers = "ids"
     reapers_woken: bool = False
+    quota_reapers_at_stop: int = 0
+    controller_from_metadata: bool = False
+    shutdown_elects: ShutdownElects = "assignment"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

@@ -14,6 +14,7 @@ PROFILE = after(
     registration_version=4,
     isr_members="replicas",
     replica_sets=True,
+    shutdown_elects="assignment",
     send_backoff_ms=100,
     defaults={
         "replica.fetch.response.max.bytes": "10485760",

@@ -12,6 +12,7 @@ PROFILE = after(
     serves_from="registration",
     new_partitions="from-cache",
     leaders_in_request=False,
+    quota_reapers_at_stop=2,
     defaults={
         "replica.fetch.backoff.ms": "1000",
         "request.timeout.ms": "30000",

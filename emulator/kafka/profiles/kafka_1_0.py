@@ -15,6 +15,7 @@ PROFILE = after(
     controller_threads="event-queue",
     record_batches=True,
     replica_sets=False,
+    quota_reapers_at_stop=0,
     reads_at_start=("cluster-id", "all-configs", "transactions"),
     defaults={
         "unclean.leader.election.enable": "false",

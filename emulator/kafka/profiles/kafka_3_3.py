@@ -10,5 +10,6 @@ PROFILE = after(
     release="3.3.2",
     citation="AlterPartitionManager.scala@3.3.2, KafkaController.scala@3.3.2; spec §7.4, §7.5, §9",
     reapers_woken=True,
+    controller_from_metadata=True,
     request_versions={"AlterIsr": 2},
 )

@@ -22,6 +22,9 @@ from emulator.kafka.protocol.groups import (
 )
 from emulator.trace.values import PartitionState, TopicPartition
 
+NO_EPOCH = -1
+"""A leader epoch that the request does not say, and nobody compares."""
+
 
 # gc=False, here and below: there are very many of these, and none can be part of a reference cycle.
 class FetchPartition(msgspec.Struct, frozen=True, gc=False):

@@ -202,8 +202,12 @@ def _faults(
         entry: Entry = {"at": _time(from_ms), standing.name: parameters_of(standing)}
         entries.append(entry | {"for": _time(until_ms - from_ms)})
     for at_ms in moments:
+        topics = {name: list(replicas) for name, replicas in draw.topics.items()}
         action = draw.one_of(often).drawn(draw)
         while action is not None and not is_possible(action):
+            # A refused action has added no partitions, and deleted no topic.
+            draw.topics.clear()
+            draw.topics.update({name: list(replicas) for name, replicas in topics.items()})
             action = draw.one_of(often).drawn(draw)
         if action is None or held.get(action.holds(), 0) > at_ms:
             continue

@@ -17,6 +17,7 @@ import msgspec
 from emulator.conformance.actions import AS_RECORDED
 from emulator.conformance.export import export
 from emulator.conformance.player import Script, play_options, script_of
+from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Fact, Recording
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.play import World
@@ -94,14 +95,17 @@ def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]
 
 
 def inputs_of(real: Recording) -> Recording:
-    """The part of a recording that may reach the core: settings, and actions without their
-    outcomes.
+    """The part of a recording that may reach the core: settings, actions without their outcomes,
+    and how long each process took to boot.
     """
     actions = [
         {key: value for key, value in fact.items() if key not in _OUTCOMES}
         for fact in real.of("stimulus")
     ]
-    return Recording(real.settings, actions, name=real.name)
+    refused = [one.refused for one in processes_of(real) if one.refused is not None]
+    return Recording(
+        real.settings, sorted([*actions, *refused], key=lambda fact: fact["t"]), name=real.name
+    )
 
 
 def write_choices(choices: Choices, file: Path) -> None:

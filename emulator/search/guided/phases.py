@@ -10,11 +10,11 @@ is always a seed, so values outside the declared range are impossible.
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Recording
 from emulator.conformance.znodes import NOTIFICATIONS
 from emulator.kernel.rng import Chance, Choice, Stream, mix
@@ -34,8 +34,6 @@ _NEAR_US = 400
 _TRIES = 20_000
 
 _STOPS_WITHIN_MS = 6000
-
-_ENDS = ("kill", "terminate", "crash", "exited")
 
 _TICK: Choice = (0, "zookeeper", "zk_tick")
 _TO_REGISTRATION = "boot.replica_manager_to_registration"
@@ -63,8 +61,12 @@ def boots_of(real: Recording) -> list[Phase]:
     """The processes of each broker, in order. Each is seen from its registration to its end."""
     period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
     phases: list[Phase] = []
-    for broker, (launched, at, end) in _processes(real):
-        boot_us = USUAL_BOOT_US if launched is None else (at - launched) * 1000
+    for process in sorted(processes_of(real), key=lambda process: process.broker):
+        if not process.is_registered:
+            continue
+        broker, at, end = process.broker, process.registers_ms, process.ended_ms
+        assert at is not None
+        boot_us = USUAL_BOOT_US if process.boot_ms is None else process.boot_ms * 1000
         shrunk = [
             fact["t"]
             for fact in real.of("shrink")
@@ -86,26 +88,10 @@ def boots_of(real: Recording) -> list[Phase]:
             _begins(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified)),
         )
         is_first = all(phase.broker != broker for phase in phases)
-        phases.append(Phase(broker, expiration_ms, propagation_ms, boot_us, launched, at, is_first))
+        phases.append(
+            Phase(broker, expiration_ms, propagation_ms, boot_us, process.launched_ms, at, is_first)
+        )
     return phases
-
-
-def _processes(real: Recording) -> list[tuple[int, tuple[int | None, int, float]]]:
-    """By broker: when each process was launched (None: unknown), registered, and ended."""
-    launched: dict[int, int] = {}
-    out: list[tuple[int, tuple[int | None, int, float]]] = []
-    for fact in real.of("stimulus"):
-        do, broker, t = fact["do"], fact.get("broker", 0), fact["t"]
-        if do == "start":
-            launched[broker] = t
-        elif do == "registered":
-            out.append((broker, (launched.pop(broker, None), t, math.inf)))
-        elif do in _ENDS:
-            out = [
-                (one, (start, at, min(end, t) if one == broker else end))
-                for one, (start, at, end) in out
-            ]
-    return sorted(out)
 
 
 def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from emulator.conformance.actions import QUIET_AFTER_LAST_US
@@ -89,6 +89,7 @@ def random_script(seed: int, brokers: int, version: tuple[int, ...]) -> LoadedSc
     return loads(text, "script", chosen=chosen)
 
 
+@example(950, 3, (0, 8, 2, 2))  # a partition that a refused action would have added
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**64 - 1), st.integers(3, 5), st.sampled_from(VERSIONS))
 def test_a_random_script_is_one_that_real_kafka_of_that_version_can_be_given_and_ends_healed(

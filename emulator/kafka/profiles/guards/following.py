@@ -140,6 +140,18 @@ FETCH_FENCING = Guard(
     citation="spec §5.3, §11.4, H15; ReplicaFetcherThread.scala@2.1.1 buildFetch",
 )
 
+SESSION_EPOCHS_KEPT = Guard(
+    name="session-epochs-kept",
+    kafka="KAFKA-9338",
+    since="2.5",
+    unneeded_before="2.1",
+    does="A leader remembers the leader epochs of a fetch session. Without it: only"
+    " a session's first fetch is fenced. A follower that missed an epoch is still served, and may"
+    " join the ISR.",
+    citation="spec §5.3; FetchSession.scala@2.4.1 CachedPartition.reqData (bytecode; recording of"
+    " 2.1.1 controlled-shutdown)",
+)
+
 REPLICA_MADE_WITHOUT_LEADER = Guard(
     name="replica-made-without-leader",
     kafka="KAFKA-1647",
