@@ -44,6 +44,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "state write to metadata": (
         "net_request",
         "net_response",
+        "net_control_request",
+        "net_control_response",
         "zk_reply",
         "controller_event",
         "leaders_elected",

@@ -140,6 +140,7 @@ class Run:
     def _boot_by_registration(self, boots: Sequence[Boot]) -> None:
         first_us = min(boot.registered_us or 0 for boot in boots)
         self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
+        self._start_streams_again()
         for boot in boots:
             at_us = self.up_us + (boot.registered_us or 0)
             launched_us = None if boot.launched_us is None else self.up_us + boot.launched_us
@@ -202,12 +203,15 @@ class Run:
 
     def apply(self, action: Action) -> None:
         """Apply an action now, which begins a new segment of random numbers."""
-        chance = self.world.chance
-        chance.next_segment()
-        for moment_us in chance.moments_us():
-            lane = self.kernel.world.lane("chance")
-            lane.call_at(self.up_us + moment_us, partial(chance.start_again_at, moment_us))
+        self.world.chance.next_segment()
+        self._start_streams_again()
         self.cluster.apply(action)
+
+    def _start_streams_again(self) -> None:
+        """At the chosen moments of this segment."""
+        chance, lane = self.world.chance, self.kernel.world.lane("chance")
+        for moment_us in chance.moments_us():
+            lane.call_at(self.up_us + moment_us, partial(chance.start_again_at, moment_us))
 
     def run_to(self, at_us: int) -> None:
         """Advance time to a moment since `up`."""

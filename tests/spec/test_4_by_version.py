@@ -286,18 +286,33 @@ def test_up_to_2_8_a_flushed_segment_may_be_missing_after_a_crash_of_the_machine
     assert {survives(profile, seed) for seed in range(40)} == outcomes
 
 
+FIVE = (4, 5, 1, 2, 3)
+
+
 @pytest.mark.parametrize(
-    ("profile", "replicas"), [("0.9.0", (3, 1, 2)), ("0.10.2", (1, 2, 3)), ("1.0", (3, 1, 2))]
+    ("profile", "assigned", "received", "shown"),
+    [
+        ("0.9.0", (3, 1, 2), (3, 1, 2), (3, 1, 2)),
+        ("0.9.0", FIVE, (5, 1, 2, 3, 4), (5, 1, 2, 3, 4)),
+        ("0.10.2", (3, 1, 2), (1, 2, 3), (1, 2, 3)),
+        ("0.10.2", (3, 4, 5), (4, 5, 3), (5, 3, 4)),
+        ("0.10.2", FIVE, (1, 2, 3, 4, 5), (1, 5, 2, 3, 4)),
+        ("1.0", (3, 1, 2), (3, 1, 2), (3, 1, 2)),
+        ("1.0", FIVE, FIVE, FIVE),
+    ],
 )
-def test_4_3_in_0_10_a_broker_reads_replicas_into_a_set(
-    profile: str, replicas: tuple[int, ...]
+def test_4_3_up_to_0_10_a_broker_reads_replicas_into_a_set(
+    profile: str,
+    assigned: tuple[int, ...],
+    received: tuple[int, ...],
+    shown: tuple[int, ...],
 ) -> None:
-    """As recorded with 0.9.0.1, 0.10.2.2 and 1.0.2."""
-    with Emulated(1, 2, 3, profile=profile) as cluster:
-        cluster.topic("orders", (3, 1, 2)).run_ms(2000)
-        received = {e.state.replicas for e in cluster.seen(events.LeaderAndIsr)}
-        shown = {s.replicas for e in cluster.seen(events.MetadataCacheUpdated) for s in e.states}
-        assert received == shown == {replicas}
+    """As recorded with 0.8.2.2, 0.9.0.1, 0.10.2.2 and 1.0.2: in LeaderAndIsr, and in metadata."""
+    with Emulated(1, 2, 3, 4, 5, profile=profile) as cluster:
+        cluster.topic("orders", assigned).run_ms(2000)
+        states = [s for e in cluster.seen(events.MetadataCacheUpdated) for s in e.states]
+        assert {e.state.replicas for e in cluster.seen(events.LeaderAndIsr)} == {received}
+        assert {s.replicas for s in states} == {shown}
 
 
 # -- 4.6: consumers that read from the replica in their rack ---------------------------------------

@@ -249,6 +249,45 @@ def test_6_13_up_to_2_3_every_replica_of_the_target_goes_online_by_itself(
 
 
 @pytest.mark.parametrize(
+    ("profile", "guards", "roles"),
+    [
+        ("2.6", {}, 1),
+        ("2.1", {}, 2),
+        ("2.6", {"removed-replicas-not-sent-roles": False}, 2),
+        ("2.1", {"removed-replicas-not-sent-roles": True}, 1),
+    ],
+)
+def test_6_13_up_to_2_3_a_removed_replica_hears_of_the_last_leader_epoch(
+    profile: str, guards: dict[str, bool], roles: int
+) -> None:
+    """As recorded on five brokers from 0.8.2.2 to 2.1.1: before its StopReplica."""
+    with Emulated(profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 3), "znode")).run_ms(5000)
+        assert len(cluster.seen(events.LeaderAndIsr, broker=2)) == roles
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "replicas"),
+    [
+        ("2.6", {}, (1, 4, 5, 2, 3)),
+        ("2.1", {}, (5, 1, 2, 3, 4)),
+        ("2.6", {"moving-replicas-in-order": False}, (5, 1, 2, 3, 4)),
+        ("2.1", {"moving-replicas-in-order": True}, (1, 4, 5, 2, 3)),
+    ],
+)
+def test_6_13_up_to_2_3_the_replicas_of_a_move_are_a_set(
+    profile: str, guards: dict[str, bool], replicas: tuple[int, ...]
+) -> None:
+    """As recorded with 1.1.1 and 2.1.1: a target of three among five. It keeps its own order."""
+    with Emulated(1, 2, 3, 4, 5, profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (1, 2, 3)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 4, 5), "znode")).run_ms(5000)
+        seen = [e.state.replicas for e in cluster.seen(events.LeaderAndIsr, broker=4)]
+        assert (seen[0], seen[-1]) == (replicas, (1, 4, 5))
+
+
+@pytest.mark.parametrize(
     ("profile", "guards", "requests"),
     [
         ("2.6", {}, ["getChildren2", "delete"]),

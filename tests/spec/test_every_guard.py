@@ -20,6 +20,10 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "removed-replicas-not-sent-roles": "test_6_commands:"
+    "test_6_13_up_to_2_3_a_removed_replica_hears_of_the_last_leader_epoch",
+    "moving-replicas-in-order": "test_6_commands:"
+    "test_6_13_up_to_2_3_the_replicas_of_a_move_are_a_set",
     "session-epochs-kept": "test_5_by_version:"
     "test_5_3_up_to_2_4_only_the_first_fetch_of_a_session_is_fenced",
     "existing-topics-known": "test_6_commands:"

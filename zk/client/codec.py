@@ -53,11 +53,13 @@ class LeaderIsrAndControllerEpoch(msgspec.Struct, frozen=True):
 
 class ReplicaAssignment(msgspec.Struct, frozen=True):
     """ControllerContext.scala@2.6.3 ReplicaAssignment. During a reassignment `replicas` has the
-    target replicas, then the original ones."""
+    target replicas, then the original ones. Up to 2.3 these are a Set: `target` has the order of
+    the command."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...] = ()
     removing_replicas: tuple[int, ...] = ()
+    target: tuple[int, ...] = ()
 
     @property
     def is_being_reassigned(self) -> bool:
@@ -71,7 +73,7 @@ class ReplicaAssignment(msgspec.Struct, frozen=True):
     @property
     def target_replicas(self) -> tuple[int, ...]:
         """The replicas that are not being removed."""
-        return tuple(b for b in self.replicas if b not in self.removing_replicas)
+        return self.target or tuple(b for b in self.replicas if b not in self.removing_replicas)
 
 
 class ControllerZNode(msgspec.Struct, frozen=True):

@@ -192,12 +192,15 @@ class KafkaZkClient(ConfigRequests):
         assert reply.stat is not None
         return codec.decode_controller_epoch(reply.data), reply.stat.version
 
+    async def get_or_create_controller_epoch(self) -> tuple[int, int]:
+        """The epoch and its version, which an election raises from."""
+        return await self.get_controller_epoch() or await self._first_controller_epoch()
+
     async def register_controller_and_increment_controller_epoch(
-        self, broker: int
+        self, broker: int, epoch: int, version: int
     ) -> tuple[int, int]:
         """Try to win the election with one multi; returns (epoch, version of `/controller_epoch`).
-        ControllerMoved if another broker won (spec §2.7)."""
-        epoch, version = await self.get_controller_epoch() or await self._first_controller_epoch()
+        ControllerMoved if another broker won (spec §2.7). `epoch` and `version` as read before."""
         new_epoch = epoch + 1
         data = codec.encode_controller(codec.ControllerZNode(broker, self._wall_ms()))
         reply = await self.one(

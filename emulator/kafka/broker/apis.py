@@ -31,6 +31,7 @@ from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from zk.errors import MalformedZNode, ZooKeeperError
 from zk.scala.java_hash import id_set_order
+from zk.scala.library import LIBRARIES, immutable_set
 
 StatesRequest = TypeVar("StatesRequest", m.LeaderAndIsrRequest, m.UpdateMetadataRequest)
 
@@ -357,13 +358,23 @@ class KafkaApis:
     # -- control -----------------------------------------------------------------------------------
 
     def _as_received(self, request: StatesRequest) -> StatesRequest:
-        """The request as this version reads it: in 0.10 replicas lose their order
-        (requests/LeaderAndIsrRequest.java@0.10.2.2, UpdateMetadataRequest.java)."""
-        if not self._context.profile.replica_sets:
+        """The request as this version reads it: up to 0.10 the replicas are a set
+        (LeaderAndIsrRequest.scala@0.9.0.1 PartitionStateInfo, LeaderAndIsrRequest.java@0.10.2.2,
+        MetadataCache.scala@0.10.2.2 partitionStateToPartitionStateInfo)."""
+        profile = self._context.profile
+        library = LIBRARIES[profile.scala]
+
+        def read(replicas: tuple[int, ...]) -> tuple[int, ...]:
+            if profile.received_replicas == "scala-set":
+                return immutable_set(replicas, library, int)[0]
+            listed = id_set_order(replicas)
+            if isinstance(request, m.UpdateMetadataRequest):
+                listed = library.set_order(listed, int)
+            return tuple(listed)
+
+        if profile.received_replicas == "in-order":
             return request
-        states = (
-            replace(state, replicas=tuple(id_set_order(state.replicas))) for state in request.states
-        )
+        states = (replace(state, replicas=read(state.replicas)) for state in request.states)
         return replace(request, states=tuple(states))
 
     async def _update_metadata(self, request: m.UpdateMetadataRequest) -> m.UpdateMetadataResponse:

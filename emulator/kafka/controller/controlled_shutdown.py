@@ -53,7 +53,7 @@ async def shut_down(
     def is_affected(partition: TopicPartition) -> bool:
         return partition in context.leadership and may_move(partition)
 
-    one_by_one = parts.host.profile.zookeeper_client == "zkclient"
+    one_by_one = parts.host.profile.controlled_shutdowns != "together"
     hosted = context.partitions_on_broker(broker)
     if one_by_one:
         # What it led and what it followed in turn: a StopReplica may overtake the LeaderAndIsr of a
@@ -108,4 +108,7 @@ def _in_set(parts: ControllerParts, hosted: Sequence[TopicPartition]) -> Sequenc
         return product_hash((in_map(partition), len(context.replicas(partition))))
 
     known = [p for p in library.map_order(context.assignments, in_map) if p in hosted]
+    if parts.host.profile.controlled_shutdowns == "isr-first":
+        # Up to 0.9 the Map was filtered into another Map, which reverses partitions of one bucket.
+        known = library.map_order(known, in_map)
     return immutable_set(known, library, in_set)[0]

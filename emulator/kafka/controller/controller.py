@@ -248,8 +248,10 @@ class KafkaController:
         zk_client, broker = self._zk_client, self._host.broker
         try:
             if ATOMIC_ELECTION in self._host.guards:
+                epoch, version = await zk_client.get_or_create_controller_epoch()
+                await self._host.kernel.checkpoint("controller_candidate")
                 epoch, version = await zk_client.register_controller_and_increment_controller_epoch(
-                    broker
+                    broker, epoch, version
                 )
             else:
                 # Before 2.1 there are two steps: another broker may be elected between them (H8).

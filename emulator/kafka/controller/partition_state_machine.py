@@ -255,7 +255,7 @@ class PartitionStateMachine:
             state.isr,
             live,
             self._context.shutting_down,
-            in_isr_order=self._host.profile.shutdown_elects == "isr",
+            in_isr_order=self._host.profile.controlled_shutdowns == "isr-first",
         )
         return elected, live
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import msgspec
+
 from emulator.kafka.controller.context import (
     PartitionAndReplica,
     PartitionState,
@@ -29,13 +31,16 @@ from emulator.kafka.profiles.guards.controller import (
     COMMAND_WRITTEN_IF_CHANGED,
     MOVE_WRITTEN_BEFORE_IT_IS_CHECKED,
     MOVES_FORGOTTEN_AT_RESIGNATION,
+    MOVING_REPLICAS_IN_ORDER,
     NOTIFIED_MOVES_COMPLETE,
+    REMOVED_REPLICAS_NOT_SENT_ROLES,
 )
 from emulator.kafka.protocol.messages import Reassignment
 from emulator.trace.values import TopicPartition
 from zk import paths
 from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
 from zk.errors import ZooKeeperError
+from zk.scala.library import LIBRARIES, immutable_set
 
 _S = ReplicaState
 
@@ -72,6 +77,8 @@ class Reassignments:
         )
         self._go_online_together = ADDED_REPLICAS_GO_ONLINE_TOGETHER in guards
         self._is_written_first = MOVE_WRITTEN_BEFORE_IT_IS_CHECKED in guards
+        self._moves_in_order = MOVING_REPLICAS_IN_ORDER in guards
+        self._sends_removed = REMOVED_REPLICAS_NOT_SENT_ROLES not in guards
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
         self._subscribes = parts.host.profile.zookeeper_client == "zkclient"
         self._reads_command = COMMAND_READ_BEFORE_REMOVAL in guards
@@ -139,7 +146,8 @@ class Reassignments:
         self, commanded: Mapping[TopicPartition, tuple[int, ...]]
     ) -> list[TopicPartition]:
         moves = {
-            p: assignment_towards(self._context.assignment(p), to) for p, to in commanded.items()
+            p: self._as_kept(assignment_towards(self._context.assignment(p), to))
+            for p, to in commanded.items()
         }
         # Remember all moves before the first one starts: one that completes at once rewrites the
         # znode with the others.
@@ -149,6 +157,18 @@ class Reassignments:
         if failed or self._always_writes_command:
             await self._maybe_remove_from_command(lambda p, _: p in failed)
         return [p for p in results if p not in failed]
+
+    def _as_kept(self, assignment: ReplicaAssignment) -> ReplicaAssignment:
+        """Up to 2.3 the replicas of a move are an immutable Set of the target and the original
+        ones."""
+        if self._moves_in_order:
+            return assignment
+        library = LIBRARIES[self._parts.host.profile.scala]
+        return msgspec.structs.replace(
+            assignment,
+            replicas=immutable_set(assignment.replicas, library, int)[0],
+            target=assignment.target_replicas,
+        )
 
     async def _trigger(
         self, moves: Mapping[TopicPartition, ReplicaAssignment]
@@ -295,10 +315,13 @@ class Reassignments:
         )
 
     async def _bump_leader_epoch(
-        self, partition: TopicPartition, assignment: ReplicaAssignment
+        self,
+        partition: TopicPartition,
+        assignment: ReplicaAssignment,
+        also_to: Sequence[int] = (),
     ) -> None:
         """Raise the leader epoch, repeating the write until it succeeds; then send it to all
-        replicas (updateLeaderEpochAndSendRequest)."""
+        replicas, and `also_to` others (updateLeaderEpochAndSendRequest)."""
         epoch = self._context.epoch
         bumped: LeaderIsrAndControllerEpoch | None = None
         while bumped is None:
@@ -327,6 +350,7 @@ class Reassignments:
             self._partitions.cache(partition, bumped, "epoch bump")
         added = assignment.adding_replicas if self._added_are_new else ()
         existing = [broker for broker in assignment.replicas if broker not in added]
+        existing += also_to
 
         def fill(batch: ControllerBrokerRequestBatch) -> None:
             batch.add_leader_and_isr(existing, partition, bumped, assignment, is_new=False)
@@ -353,7 +377,8 @@ class Reassignments:
             raise IllegalState(f"nothing is known of the leader of {partition}")
         leader = state.leader_and_isr.leader
         if leader in done.replicas and self._context.is_replica_online(leader, partition):
-            await self._bump_leader_epoch(partition, done)
+            removed = assignment.removing_replicas if self._sends_removed else ()
+            await self._bump_leader_epoch(partition, done, removed)
         else:
             await self._partitions.handle_state_changes(
                 [partition], PartitionState.ONLINE, self._partitions.reassign_strategy

@@ -55,9 +55,15 @@ configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses of regi
 which must differ from its own (2.0).
 """
 
-ShutdownElects = Literal["isr", "assignment"]
-"""Where a controlled shutdown looks for the first replica that can lead: in the ISR (up to 0.9) or
-in the assignment."""
+ReceivedReplicas = Literal["in-order", "scala-set", "java-set"]
+"""How a broker reads the replicas of a control request: in their order, into Scala's immutable Set
+(up to 0.9), or into Java's HashSet (0.10), which the metadata cache turns into Scala's mutable Set.
+"""
+
+ControlledShutdowns = Literal["isr-first", "one-by-one", "together"]
+"""How a controller moves what a stopping broker has: one partition after the other, each to the
+first other member of its ISR (up to 0.9) or of its assignment (0.10 to 1.0), or all together.
+"""
 
 IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 """The elements of a leader's ISR Set: Replica objects, whose hash changed in 0.10, or broker ids
@@ -80,8 +86,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     write. `send_backoff_ms`: a controller's send thread waits this long before a retry.
     `record_batches`: records sent together are stored as one batch (format 2, KIP-98, 0.11).
     `leaders_in_request`: a follower takes its leader's address from LeaderAndIsr instead of the
-    metadata cache (up to 0.8.2). `replica_sets`: a broker reads the replicas of a control request
-    into a set (0.10). `group_record_versions`: versions of the values in
+    metadata cache (up to 0.8.2). `group_record_versions`: versions of the values in
     `__consumer_offsets`, of an offset and of a group. `reapers_woken`: a broker that stops does not
     wait for the polls of its purgatories' reapers (3.3). `quota_reapers_at_stop`: it waits for so
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
@@ -108,7 +113,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     send_backoff_ms: int = 100
     record_batches: bool = True
     leaders_in_request: bool = False
-    replica_sets: bool = False
+    received_replicas: ReceivedReplicas = "in-order"
     serves_from: ServesFrom = "end"
     stop_replicas: StopReplicas = "each-alone"
     reads_at_start: tuple[StartRead, ...] = ()
@@ -118,7 +123,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     reapers_woken: bool = False
     quota_reapers_at_stop: int = 0
     controller_from_metadata: bool = False
-    shutdown_elects: ShutdownElects = "assignment"
+    controlled_shutdowns: ControlledShutdowns = "together"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

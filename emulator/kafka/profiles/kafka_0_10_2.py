@@ -13,8 +13,8 @@ PROFILE = after(
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
     isr_members="replicas",
-    replica_sets=True,
-    shutdown_elects="assignment",
+    received_replicas="java-set",
+    controlled_shutdowns="one-by-one",
     send_backoff_ms=100,
     defaults={
         "replica.fetch.response.max.bytes": "10485760",

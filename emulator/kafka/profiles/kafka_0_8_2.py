@@ -18,7 +18,8 @@ PROFILE = Profile(
     scala="2.11",
     isr_members="replicas-0.9",
     leaders_in_request=True,
-    shutdown_elects="isr",
+    received_replicas="scala-set",
+    controlled_shutdowns="isr-first",
     serves_from="controller",
     defaults={
         # Both limits apply: a follower leaves the ISR for the one that it breaks first.

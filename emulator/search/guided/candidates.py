@@ -14,6 +14,7 @@ plays nothing; it knows a contradiction only by its score, its description, its 
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +23,9 @@ from typing import TypeAlias
 from emulator.kernel.rng import Choice, Stream
 
 Candidate: TypeAlias = Mapping[Choice, int]
-Score: TypeAlias = tuple[int, int]
-"""How far a run came: the group in which it failed, and how much was right by then."""
+Score: TypeAlias = tuple[int, int, int]
+"""How far a run came: the group in which it failed, and how much was right by then, of states and
+decisions and of the part that must match, too."""
 
 PATIENCE = 40
 """The number of draws of one group without progress after which an earlier group is blamed."""
@@ -35,7 +37,7 @@ LATE_IN = 2
 """One candidate in this many keeps the best one's course until shortly before its contradiction."""
 BEFORE_US = (300, 1_000_000)
 """How long before."""
-NOWHERE: Score = (-1, 0)
+NOWHERE: Score = (-1, 0, 0)
 
 
 class GroupHistory:
@@ -163,10 +165,10 @@ def _from_shortly_before(wrong_at: Moment, best: Candidate, stream: Stream) -> C
     return {**until_then, (wrong_at.segment, "", str(moment_us)): stream.bits()}
 
 
-def _since_us(choice: Choice) -> int:
-    """The moment from which a choice holds; 0: from the start of its segment."""
+def _since_us(choice: Choice) -> float:
+    """The moment from which a choice holds; -inf: from the start of its segment."""
     _, actor, purpose = choice
-    return int((actor.partition("@")[2] if actor else purpose) or 0)
+    return float((actor.partition("@")[2] if actor else purpose) or -math.inf)
 
 
 def _sample(streams: Sequence[Choice], stream: Stream) -> Sequence[Choice]:

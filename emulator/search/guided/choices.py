@@ -30,9 +30,10 @@ from emulator.worlds.gc_tuning import rare_collections
 RERUNS = 20
 """The number of reruns that define the range of a match's delays."""
 
-_LATENCIES = frozenset(f"net_{step}" for step in ("connect", "request", "response")) | frozenset(
-    f"zk_{step}" for step in ("connect", "request", "process", "reply", "watch")
-)
+_LATENCIES = frozenset(
+    f"net_{step}"
+    for step in ("connect", "request", "response", "control_request", "control_response")
+) | frozenset(f"zk_{step}" for step in ("connect", "request", "process", "reply", "watch"))
 """The durations of messages and operations, which a rerun redraws. It keeps all other draws: phases
 of tasks, a client's reconnection delay, work at a broker, and the order in which a resumed process
 continues."""
@@ -79,7 +80,7 @@ class Choices(msgspec.Struct, frozen=True):
     actions: tuple[Fact, ...] = msgspec.field(name="stimuli")  # the key in stored choices
 
 
-_MOMENT = re.compile(r"\d{1,15}")
+_MOMENT = re.compile(r"-?\d{1,15}")
 
 _CHOICES = msgspec.json.Decoder(Choices)
 

@@ -157,8 +157,10 @@ class GuidedRun:
     def moment(self, at_ms: int) -> Moment:
         """Where in the current segment this moment is."""
         segment = self._run.segment
-        began_us = self.script.scenario.steps[segment - 1].at_us if segment else 0
-        now_us = self._session.kernel.now - self._run.up_us
+        # The boot begins with the kernel's time.
+        steps, up_us = self.script.scenario.steps, self._run.up_us
+        began_us = steps[segment - 1].at_us if segment else -up_us
+        now_us = self._session.kernel.now - up_us
         return Moment(segment, began_us, min(at_ms * 1000, now_us))
 
     def whole(self) -> Recording:

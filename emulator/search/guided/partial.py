@@ -36,10 +36,11 @@ _SCORED = (1, 5)
 
 @dataclass(frozen=True)
 class Contradiction:
-    """The first error, and the score at that time."""
+    """The first error, and at that time how much was right: of states and decisions, and of the
+    part that must match, too."""
 
     wrong: Disagreement
-    score: int
+    score: tuple[int, int]
 
 
 class RealSide:
@@ -89,20 +90,23 @@ class RunningJudgement:
                 real_ms, expected = real[nth] if nth < len(real) else (NEVER_MS, None)
                 is_created = isinstance(entry, StateWrite) and not entry.version
                 if expected != entry or (real_ms > t + GRACE_MS and not is_created):
-                    wrong = Disagreement(t, _STATES, key, expected, entry)
+                    wrong = Disagreement(t, _STATES, key, expected, entry, t)
                     return Contradiction(wrong, self.score(t + 1))
         return None
 
-    def score(self, until_ms: int) -> int:
-        """The number of correct entries in the scored points minus the number of wrong ones."""
-        total = 0
-        for point in _SCORED:
-            real = self.real.course.lanes[point]
-            for key, lane in self._prefix.run.lanes[point].items():
-                theirs = [entry for t, entry in lane if t < until_ms]
-                alike = first_unequal([entry for _, entry in real.get(key, [])], theirs)
-                total += 2 * alike - len(theirs)
-        return total
+    def score(self, until_ms: int) -> tuple[int, int]:
+        """The number of correct entries minus the number of wrong ones: in the scored points, and
+        in the target's lane."""
+        lanes = self._prefix.run.lanes
+        total = sum(self._right(point, key, until_ms) for point in _SCORED for key in lanes[point])
+        point, key = self.target or (DELAYS, "")
+        return total, self._right(point, key, until_ms) if point in SOFT else 0
+
+    def _right(self, point: int, key: str, until_ms: int) -> int:
+        real = [entry for _, entry in self.real.course.lanes[point].get(key, [])]
+        run = self._prefix.run.lanes[point].get(key, [])
+        theirs = [entry for t, entry in run if t < until_ms]
+        return 2 * first_unequal(real, theirs) - len(theirs)
 
     def first_difference_ms(self, part: Part) -> int:
         """For a finished run: the time of the first difference in this part."""
@@ -124,7 +128,7 @@ class RunningJudgement:
             real, run = self.real.delays.get(key), self._stop_watch.out.get(key)
             if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
                 return None
-            return Disagreement(until_ms, DELAYS, key, real, run)
+            return Disagreement(until_ms, DELAYS, key, real, run, until_ms)
         # The number of stalls differs throughout the grace period, so it is not just one that is
         # about to end.
         lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
@@ -133,7 +137,7 @@ class RunningJudgement:
             for side in (self.real.acknowledged, self._acknowledged)
         )
         if set(ours).isdisjoint(theirs):
-            return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1])
+            return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1], until_ms)
         return None
 
 

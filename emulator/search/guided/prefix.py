@@ -47,6 +47,8 @@ class Disagreement:
     key: str
     real: Entry | None
     run: Entry | None
+    run_ms: int | None = None
+    """When the run went wrong; None: it lacks an entry."""
 
 
 class SideHistory:
@@ -134,9 +136,8 @@ def _first_disagreement(
     for ours, theirs in zip_longest(tidy(real), tidy(run)):
         if ours is None or theirs is None or ours[1] != theirs[1]:
             at_ms = min(timed[0] for timed in (ours, theirs) if timed)
-            return Disagreement(
-                at_ms, point, key, ours[1] if ours else None, theirs[1] if theirs else None
-            )
+            entry, run_ms = (theirs[1], theirs[0]) if theirs else (None, None)
+            return Disagreement(at_ms, point, key, ours[1] if ours else None, entry, run_ms)
     return None
 
 

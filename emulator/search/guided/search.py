@@ -230,13 +230,13 @@ class Search:
             # Delays differ in every candidate, so all of them count as failing alike.
             sides = () if wrong.point == DELAYS else (wrong.real, wrong.run)
             return _Stopped(
-                (number, contradiction.score),
+                (number, *contradiction.score),
                 wrong,
                 (wrong.point, wrong.key, *sides),
                 f"broker-{broker_named(wrong)}",
                 guided_run.streams(),
                 # What is missing was decided long before; what differs may be a race just lost.
-                None if wrong.run is None else guided_run.moment(wrong.at_ms),
+                None if wrong.run_ms is None else guided_run.moment(wrong.run_ms),
             )
         self.memory.best[number] = candidate
         self.memory.streams[number] = guided_run.streams()
@@ -245,7 +245,7 @@ class Search:
     def _judge_whole(self, guided_run: GuidedRun) -> _Back:
         """Judge the complete run once more, in all parts."""
         number, examined = guided_run.played, self.goal.reference.examine(guided_run.whole())
-        score = (number, 0)
+        score = (number, 0, 0)
         if not examined.agrees:
             self.memory.record_progress(score, guided_run.choices)
             return self._back(self._blamed(number), score, "")

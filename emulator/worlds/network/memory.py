@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
-from emulator.kafka.protocol.messages import FetchResponse, Request
+from emulator.kafka.protocol.messages import ControlRequest, FetchResponse, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected, ServerConnection
 from emulator.kernel.holds import HoldPoint
 from emulator.kernel.scheduler import Kernel, Lane, Process
@@ -49,6 +49,8 @@ def kind_of(request: Request) -> str:
 Latency = Callable[[str, str], int]
 Receive = Callable[[Request, ServerConnection], None]
 
+
+_CONTROL = frozenset(get_args(ControlRequest))
 
 _HUNG_UP = object()
 """In the place of an answer that nobody waits for: the end of the connection."""
@@ -357,7 +359,8 @@ class MemoryConnection:
 
     def _to_server(self, request: Request, late_us: int = 0) -> None:
         network, direction = self._network, self._forth
-        us = network.latency("net_request", self.client) + direction.delay_us + late_us
+        purpose = "net_control_request" if type(request) in _CONTROL else "net_request"
+        us = network.latency(purpose, self.client) + direction.delay_us + late_us
         if direction.disturbed:
             us += direction.disturbance_us(request, network.kernel.now)
         # TCP: never before earlier bytes of this connection, whatever latency was drawn.
@@ -426,7 +429,8 @@ class MemoryConnection:
 
     def _to_client(self, response: object) -> None:
         network, direction = self._network, self._back
-        us = network.latency("net_response", self.client) + direction.delay_us
+        purpose = "net_control_response" if type(self._served) in _CONTROL else "net_response"
+        us = network.latency(purpose, self.client) + direction.delay_us
         if direction.disturbed:
             us += direction.disturbance_us(response, network.kernel.now)
         # Only records have a size: a follower on a slow link still gets control requests at once.

@@ -280,6 +280,26 @@ ADDED_REPLICAS_GO_ONLINE_TOGETHER = Guard(
     citation="spec §6.13, KafkaController.scala@2.6.3 and @1.1.1 onPartitionReassignment",
 )
 
+REMOVED_REPLICAS_NOT_SENT_ROLES = Guard(
+    name="removed-replicas-not-sent-roles",
+    kafka="KIP-455",
+    since="2.4",
+    does="When a reassignment completes, the leader's new epoch is sent to the target replicas."
+    " Without it: to the removed ones, too, just before they are stopped.",
+    citation="spec §6.13, KafkaController.scala@2.6.3 and @2.1.1 updateLeaderEpochAndSendRequest"
+    " (bytecode; recordings of 0.8.2.2 to 2.1.1 five-brokers-moves)",
+)
+
+MOVING_REPLICAS_IN_ORDER = Guard(
+    name="moving-replicas-in-order",
+    kafka="KIP-455",
+    since="2.4",
+    does="During a reassignment a partition's replicas are the target ones, then the others."
+    " Without it: they are a Set, whose order from five on is that of its hashes.",
+    citation="spec §6.13, KafkaController.scala@2.6.3 and @2.1.1 onPartitionReassignment"
+    " (recordings of 0.8.2.2 to 2.1.1 five-brokers-moves)",
+)
+
 MOVE_WRITTEN_BEFORE_IT_IS_CHECKED = Guard(
     name="move-written-before-it-is-checked",
     kafka="KIP-455",
