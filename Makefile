@@ -25,7 +25,7 @@ export PYTHONDONTWRITEBYTECODE =
 .NOTPARALLEL:
 .PHONY: help setup demo test test-all test-rest test-live test-live-patient test-live-alone test-slow test-slow-plays test-slow-processes \
         test-slow-alone test-spark test-fuzz test-containers test-clients test-kafka test-shared check check-format check-lint check-spelling check-types check-imports \
-        check-house format docs fidelity fidelity-kafka fidelity-mixed fidelity-versions paths pages hazards bench mutants soak audit lock clean
+        check-house format docs fidelity fidelity-kafka fidelity-mixed paths pages hazards bench mutants soak audit lock clean
 
 help: ## This list
 	@sed -nE 's/^([a-z-]+):.*## (.*)/make \1|\2/p' Makefile | \
@@ -127,16 +127,12 @@ format: setup ## Format, and repair what the linter can
 docs: setup ## Build the site into .venv/site, strictly: no broken link, no page left out
 	NO_MKDOCS_2_WARNING=1 .venv/bin/mkdocs build --quiet --strict -f tools/pages/mkdocs.yml
 
-# Half an hour on two cores: what is given and random scripts, then the stories of every version.
+# Half an hour on two cores: what is given, the stories of every version, and random scripts.
 fidelity: setup ## Play all recordings, and write docs/fidelity.md: 30 minutes
 	$(PYTHON_BIN) -m tools.fidelity $(RECORDINGS) --jobs $(JOBS) $(ARGS)
-	$(PYTHON_BIN) -m tools.fidelity.versions --jobs $(JOBS)
 
 fidelity-kafka: setup ## Record the shipped scenarios on real Kafka, in real time; its section of that page
 	$(PYTHON_BIN) -m tools.fidelity.shipped $(ARGS)
-
-fidelity-versions: setup ## Play the stories recorded on every version line; its section of that page
-	$(PYTHON_BIN) -m tools.fidelity.versions $(ARGS)
 
 fidelity-mixed: setup ## Play stories with real Kafka in some roles and ours in others, in real time; its section
 	$(PYTHON_BIN) -m tools.fidelity.mixed $(ARGS)

@@ -6,6 +6,7 @@ segments); `play` plays everything. Knows no scenario by name and no output.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -140,7 +141,7 @@ class Run:
     def _boot_by_registration(self, boots: Sequence[Boot]) -> None:
         first_us = min(boot.registered_us or 0 for boot in boots)
         self.up_us = self.kernel.now + UP_AFTER_FIRST_REGISTRATION_US - first_us
-        self._start_streams_again()
+        self.start_streams_again()
         for boot in boots:
             at_us = self.up_us + (boot.registered_us or 0)
             launched_us = None if boot.launched_us is None else self.up_us + boot.launched_us
@@ -186,32 +187,44 @@ class Run:
         self.segment += 1
         self.apply(step.action)
 
-    def next_segment(self) -> None:
-        """Apply the next action and run until just before the following one (or to the end)."""
+    def next_segment(self, until_us: int | None = None) -> None:
+        """Apply the next action and run until just before the following one (or to the end); or
+        only until a moment since `up`."""
         self.next_action()
+        self.run_on(until_us)
+
+    def run_on(self, until_us: int | None = None) -> None:
+        """Run until just before the next action (or to the end), or only until a moment."""
         if self.over:
-            self.run_to(self.scenario.duration_us)
+            at_us = self.scenario.duration_us
         else:
-            self._run_up_to(self.scenario.steps[self.segment])
+            step = self.scenario.steps[self.segment]
+            self._prepare(step)
+            at_us = step.at_us
+        self.run_to(at_us if until_us is None else until_us)
 
     def _run_up_to(self, step: Step) -> None:
         """Run until just before an action, and prepare the machine's model for it."""
+        self._prepare(step)
+        self.run_to(step.at_us)
+
+    def _prepare(self, step: Step) -> None:
         if self._prepared <= self.segment and self._machine_load is not None:
             self._prepared = self.segment + 1
             self._machine_load.prepare(step.action.name, self.up_us + step.at_us)
-        self.run_to(step.at_us)
 
     def apply(self, action: Action) -> None:
         """Apply an action now, which begins a new segment of random numbers."""
         self.world.chance.next_segment()
-        self._start_streams_again()
+        self.start_streams_again()
         self.cluster.apply(action)
 
-    def _start_streams_again(self) -> None:
-        """At the chosen moments of this segment."""
+    def start_streams_again(self, since_us: float = -math.inf) -> None:
+        """At the chosen moments of this segment, from a moment on."""
         chance, lane = self.world.chance, self.kernel.world.lane("chance")
         for moment_us in chance.moments_us():
-            lane.call_at(self.up_us + moment_us, partial(chance.start_again_at, moment_us))
+            if moment_us >= since_us:
+                lane.call_at(self.up_us + moment_us, partial(chance.start_again_at, moment_us))
 
     def run_to(self, at_us: int) -> None:
         """Advance time to a moment since `up`."""

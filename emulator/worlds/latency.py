@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance, Stream, mix
 from emulator.kernel.scheduler import Task
 
-VERSION = 16
+VERSION = 17
 _BUCKETS = 256
 _BITS = (1 << 64) - 1
 _BELOW_BUCKET = (1 << 56) - 1

@@ -8,7 +8,9 @@ import pytest
 from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
+from emulator.kernel.scheduler import Task
 from emulator.scenario.actions.life import Kill, Start, Terminate
+from emulator.scenario.actions.pause import Pause, Resume
 from emulator.testing.cluster import FIRST
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
@@ -26,6 +28,7 @@ from tests.interaction.test_send_threads import tell
 from tests.spec.emulated import Emulated
 from tests.unit.kafka.controller.test_rebalance import cluster as rebalancing
 from zk.client.codec import ReplicaAssignment
+from zk.paths import partition_of_state_path
 
 BOTH = {ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(3, (3, 2))}
 
@@ -296,6 +299,116 @@ def test_6_8_up_to_1_0_replicas_change_one_by_one_in_the_order_of_their_set(
         listed = [PartitionAndReplica(p, broker) for p in three for broker in (1, 3)]
         groups = replicas._groups(listed)
         assert [(r.partition.partition, r.replica) for _, group in groups for r in group] == order
+
+
+# -- 6.11: controlled shutdown ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("profile", "leader"), [("0.9.0", 3), ("0.10.2", 2), ("2.6", 2)])
+def test_6_11_up_to_0_9_a_controlled_shutdown_elects_the_first_of_the_isr(
+    profile: str, leader: int
+) -> None:
+    """As recorded with 0.8.2.2 and 0.9.0.1. Broker 2 was away, so it is the last of the ISR."""
+    session = {"zookeeper_session_timeout_ms": 4000}
+    with Emulated(4, 1, 2, 3, profile=profile, **session) as cluster:
+        cluster.topic("orders", (1, 2, 3)).send().run_ms(500).do(Kill(2)).run_ms(7000)
+        cluster.do(Start(2)).run_ms(6000)
+        assert cluster.state().leader_and_isr.isr == (1, 3, 2)
+        cluster.do(Terminate(1)).run_ms(1500)
+        assert cluster.state().leader_and_isr.leader == leader
+
+
+@pytest.mark.parametrize(("profile", "requests"), [("0.8.2", 2), ("1.0", 2), ("1.1", 1)])
+def test_6_11_up_to_1_0_a_controlled_shutdown_moves_one_partition_after_the_other(
+    profile: str, requests: int
+) -> None:
+    """As recorded from 0.8.2.2 to 1.0.2."""
+    with Emulated(3, 1, 2, profile=profile) as cluster:
+        cluster.topic("orders", (1, 2), (1, 2)).send().run_ms(500).now_on()
+        cluster.do(Terminate(1)).run_ms(300)
+        roles = cluster.seen(events.ControlRequestSent, request="LeaderAndIsr", to=2)
+        assert len(roles) == requests
+
+
+def shutdown_order(profile: str) -> list[TopicPartition]:
+    """The partitions whose states the controller of a stopping broker 2 reads, in order."""
+    with Emulated(5, 1, 2, 3, 4, profile=profile) as cluster:
+        cluster.topic("orders", (1, 4, 5), (2, 3, 4), (3, 4, 5)).topic("clicks", (4, 1), (5, 2))
+        cluster.topic("audit", (1, 2, 3, 4, 5)).send().run_ms(500).now_on()
+        cluster.do(Terminate(2)).run_ms(300)
+        paths = [e.path or "" for e in cluster.seen(events.ZkRequest, broker=5, op="getData")]
+        named = [partition_of_state_path(path) for path in paths]
+        return list(dict.fromkeys(TopicPartition(*one) for one in named if one is not None))
+
+
+@pytest.mark.parametrize(
+    ("profile", "topics"),
+    [
+        ("0.9.0", ["orders", "clicks", "audit"]),
+        ("0.10.2", ["orders", "audit", "clicks"]),
+        ("1.0", ["orders", "audit", "clicks"]),
+    ],
+)
+def test_6_11_up_to_0_9_a_map_was_copied_which_reverses_partitions_of_one_bucket(
+    profile: str, topics: list[str]
+) -> None:
+    """As recorded on five brokers: audit-0 and clicks-1 share a bucket of the Map."""
+    assert [one.topic for one in shutdown_order(profile)] == topics
+
+
+@pytest.mark.parametrize(
+    ("profile", "polls"), [("0.8.2", 0), ("0.9.0", 2), ("0.10.2", 2), ("1.0", 0), ("2.6", 0)]
+)
+def test_6_11_in_0_9_and_0_10_the_reapers_of_the_client_quotas_end_before_the_fetchers(
+    profile: str, polls: int
+) -> None:
+    waited: list[str] = []
+
+    async def poll(_: Task) -> None:
+        waited.append("poll")
+
+    with Emulated(profile=profile) as cluster:
+        cluster.kernel.checkpoints["shutdown.quotas"] = poll
+        cluster.do(Terminate(2)).run_ms(5000)
+        assert len(waited) == polls
+
+
+@pytest.mark.parametrize(("profile", "reads"), [("2.8", 1), ("3.3", 0)])
+def test_6_11_from_3_0_on_a_broker_that_stops_finds_the_controller_in_its_metadata(
+    profile: str, reads: int
+) -> None:
+    with Emulated(1, 2, 3, profile=profile) as cluster:
+        cluster.topic("orders", (2, 3)).run_ms(500).now_on().do(Terminate(2)).run_ms(1500)
+        assert cluster.requests(2).count("getData /controller W") == reads
+        assert cluster.state().leader_and_isr.leader == 3
+
+
+# -- 6.10: send threads ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "leader"),
+    [
+        ("0.9.0", {}, 3),
+        ("0.10.2", {}, 2),
+        ("1.1", {}, 2),
+        ("2.1", {}, 3),
+        ("2.1", {"send-thread-shutdown-ends-request": False}, 2),
+        ("1.1", {"send-thread-shutdown-ends-request": True}, 3),
+    ],
+)
+def test_6_10_from_0_10_2_to_1_1_a_request_to_a_paused_broker_delays_its_fail_over(
+    profile: str, guards: dict[str, bool], leader: int
+) -> None:
+    """As recorded on five brokers: it was told of its own removal from an ISR before its session
+    expired."""
+    session = {"zookeeper_session_timeout_ms": 18_000}
+    with Emulated(1, 2, 3, profile=profile, guards=guards, **session) as cluster:
+        clicks_0 = TopicPartition("clicks", 0)
+        cluster.topic("clicks", (2, 3)).topic("orders", (3, 2)).do(Pause(2)).send().run_ms(25_000)
+        assert cluster.state(clicks_0).leader_and_isr.leader == leader
+        cluster.do(Resume(2)).run_ms(3000)
+        assert cluster.state(clicks_0).leader_and_isr.leader == 3
 
 
 # -- 6.9, 4.4: StopReplica -------------------------------------------------------------------------

@@ -221,6 +221,17 @@ def test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_
         assert [it.state.is_new for it in told][:2] == new
 
 
+@pytest.mark.parametrize("profile", ["0.9.0", "1.1", "2.4", "3.3"])
+def test_6_13_each_added_replica_becomes_new_in_a_batch_of_its_own(profile: str) -> None:
+    """As recorded on five brokers: one UpdateMetadata for the raised epoch, one for each replica."""
+    with Emulated(1, 2, 3, 4, 5, profile=profile) as cluster:
+        cluster.topic("orders", (2, 3)).send(3).run_ms(500).now_on()
+        cluster.do(Reassign("orders", 0, (2, 4, 5), "znode" if profile < "2" else "api"))
+        cluster.run_until(lambda: cluster.seen(events.IsrUpdateStarted))
+        sent = cluster.seen(events.ControlRequestSent, to=3, request="UpdateMetadata")
+        assert len(sent) == 3
+
+
 def controllers_requests(cluster: Emulated, *paths: str) -> list[str]:
     """The requests of broker 1, the controller, for these paths; multis by their last operation."""
     seen = cluster.seen(events.ZkRequest, broker=1)

@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "send-thread-shutdown-ends-request": "test_6_by_version:"
+    "test_6_10_from_0_10_2_to_1_1_a_request_to_a_paused_broker_delays_its_fail_over",
     "removed-replicas-not-sent-roles": "test_6_commands:"
     "test_6_13_up_to_2_3_a_removed_replica_hears_of_the_last_leader_epoch",
     "moving-replicas-in-order": "test_6_commands:"

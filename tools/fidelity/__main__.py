@@ -1,12 +1,15 @@
 """`make fidelity`: plays every recording; writes docs/fidelity/*.csv, and the page from them.
 
 The folder given holds `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
-several times, `repeats/kafka-<version>/<script>/<n>/`. Random scripts, recorded by `isr record
---random`, are in `tools/fidelity/recordings/random/kafka-<version>/<seed>/<n>/`. First every
-recording is played under random seeds. Then those that are not matched, and each run of a script
-that was recorded several times, are searched for. All searches together end within `--minutes`:
-each gets an equal share of the time that is left, at most `--budget`. The files are written again
-after each recording, so that an interrupted measurement keeps what it has.
+several times, `repeats/kafka-<version>/<script>/<n>/`. Stories that were recorded on every version
+line are in `tools/fidelity/recordings/kafka-<version>/<story>/`, random scripts, recorded by `isr
+record --random`, in `tools/fidelity/recordings/random/kafka-<version>/<seed>/<n>/`.
+
+First every recording is played under random seeds, until these match it. Then the choices that an
+earlier search kept are played again, and what is still not matched is searched for. All searches
+together end within `--minutes`: each gets an equal share of the time that is left, at most
+`--budget`. The files are written again after each recording, so that an interrupted measurement
+keeps what it has. Rows of recordings that are not played now stay.
 """
 
 from __future__ import annotations
@@ -15,15 +18,16 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict
-from emulator.conformance.recording import read_recording
+from emulator.conformance.recording import Recording, read_recording
 from emulator.conformance.repeatability import near
-from emulator.search.guided.guided import GuidedMatch, guided
+from emulator.search.guided.choices import BadChoices, read_choices, write_choices
+from emulator.search.guided.guided import GuidedMatch, guided, judge_choices
 from emulator.search.guided.restarts import Budget, Progress
 from emulator.worlds import latency
 from tools.fidelity.page import write_page
@@ -44,10 +48,15 @@ from tools.fidelity.results import (
 )
 from tools.fidelity.seeds import play_seeds
 
-RANDOM = Path(__file__).with_name("recordings") / "random"
+RECORDINGS = Path(__file__).with_name("recordings")
+CHOICES = Path(__file__).with_name("choices")
+"""Of the matches that searches found."""
 
 NOT_TO_BE_MATCHED = ("shrink-storm",)
 """Recorded for its figures (the recordings' README): which of its partitions lost a race."""
+
+FIRST_SEEDS = 5
+"""So many are played at first; twice as many while these do not match, up to `--seeds`."""
 
 LEAST_SEARCH_S = 5.0
 
@@ -65,13 +74,23 @@ class Case:
     result: GuidedMatch | None = None
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        return self.kafka, self.recording, self.run
+
+    @property
     def label(self) -> str:
         return f"{self.recording}{f'/{self.run}' if self.run else ''}"
 
     @property
-    def is_searched(self) -> bool:
-        """One run of several of a script is one throw of the dice: always a search."""
-        return bool(self.run) or (self.verdict is not None and not self.verdict.matched)
+    def is_matched(self) -> bool:
+        by_search = self.result is not None and self.result.is_match
+        return by_search or (self.verdict is not None and self.verdict.matched)
+
+    @property
+    def choices(self) -> Path:
+        """Where the choices of a match are kept."""
+        name = f"{self.recording}{f'-{self.run}' if self.run else ''}.json.gz"
+        return CHOICES / f"kafka-{self.kafka}" / name
 
     def load(self) -> tuple[Reference, player.Script]:
         real = read_recording(self.folder)
@@ -80,7 +99,7 @@ class Case:
 
     def row(self) -> RecordingResult:
         assert self.verdict is not None
-        return recording_result(self.kafka, self.recording, self.run, self.verdict, self.result)
+        return recording_result(*self.key, self.verdict, self.result)
 
     def delays(self) -> list[DelayRow]:
         assert self.verdict is not None
@@ -89,26 +108,59 @@ class Case:
 
 
 class Measurement:
-    """What is measured: `name` is that of its files, which are renewed with each recording. Rows of
-    recordings that are not played now stay if `keeps`."""
+    """What is measured of one set: `name` is that of its files, which are renewed with each
+    recording. `every`: all recordings of the set; rows of others are dropped. `keeps_choices`: a
+    match is kept, and played again by the next measurement."""
 
     def __init__(
-        self, name: str, cases: list[Case], options: argparse.Namespace, *, keeps: bool
+        self,
+        name: str,
+        every: list[Case],
+        options: argparse.Namespace,
+        *,
+        keeps_choices: bool = True,
     ) -> None:
-        self.name, self.cases, self.options = name, cases, options
-        self.distances: list[DistanceRow] = []
-        earlier = [*read_rows(name, RecordingResult)] if keeps else []
-        self._earlier = {(row.kafka, row.recording, row.run): row for row in earlier}
-        self._earlier_distances = read_rows(f"{name}-distances", DistanceRow) if keeps else []
+        self.name, self.options = name, options
+        self._keeps_choices = keeps_choices
+        known = {case.key for case in every}
+        rows = [(row.place, row) for row in read_rows(name, RecordingResult)]
+        self._rows = {place: row for place, row in rows if place in known}
+        self.cases = [case for case in every if self._is_chosen(case)]
+        self._distances = read_rows(f"{self._prefix}distances", DistanceRow)
+        labels = {(case.kafka, case.label) for case in every}
+        self._delays = [
+            row
+            for row in (read_rows("delays", DelayRow) if self._has_delays else [])
+            if (row.kafka, row.recording) in labels
+        ]
+
+    def _is_chosen(self, case: Case) -> bool:
+        options, row = self.options, self._rows.get(case.key)
+        return (
+            (not options.only or case.recording in options.only)
+            and (not options.versions or case.kafka in options.versions)
+            and not (options.unmatched and row is not None and row.is_matched)
+        )
 
     def play(self, say: Callable[[str], None]) -> None:
-        """Random seeds for each recording."""
+        """Random seeds for each recording, and the choices of an earlier match."""
         options = self.options
         for case in self.cases:
             reference, script = case.load()
-            case.verdict = play_seeds(reference, script, case.examined, options.seeds, options.jobs)
-            say(f"{case.kafka} {case.label}: {_agreement(case.verdict)}")
-            self.write()
+            until = min(FIRST_SEEDS, options.seeds)
+            while True:
+                case.verdict = play_seeds(reference, script, case.examined, until, options.jobs)
+                if case.verdict.matched or until >= options.seeds:
+                    break
+                until = min(2 * until, options.seeds)
+            if not case.verdict.matched and self._keeps_choices:
+                case.result = replayed(reference, script, case.choices, options.jobs)
+            how = "not matched"
+            if case.is_matched:
+                how = "matched" if case.verdict.matched else "matched by kept choices"
+            agree = f"{case.verdict.seeds_agreeing} of {case.verdict.seeds} agree"
+            say(f"{case.kafka} {case.label}: {agree}, {how}")
+            self.write(case)
 
     def measure_distances(self, say: Callable[[str], None]) -> None:
         """Of random seeds to all runs of a script that was recorded several times."""
@@ -123,55 +175,80 @@ class Measurement:
             seeds = max(1, self.options.seeds // len(runs))
             of_reals = [player.script_of(real) for real in reals]
             measured = near(reals, of_reals, seeds, self.options.jobs, lambda _: None)
-            self.distances += distance_rows(kafka, recording, measured)
+            others = [r for r in self._distances if (r.kafka, r.script) != (kafka, recording)]
+            self._distances = [*others, *distance_rows(kafka, recording, measured)]
             say(f"{kafka} {recording}: p = {measured.distance.p:.3f}")
-            self.write()
+            write_rows(f"{self._prefix}distances", self._distances)
 
     def search(self, case: Case, seconds: float, say: Callable[[str], None]) -> None:
         reference, script = case.load()
-        case.result = guided(
-            reference,
-            script,
-            Budget(seconds, self.options.jobs),
-            lambda _, played: reference.examine(played),
-            ignore_progress,
-        )
+        budget = Budget(seconds, self.options.jobs)
+
+        def examine(_: object, played: Recording) -> Examined:
+            return reference.examine(played)
+
+        case.result = guided(reference, script, budget, examine, ignore_progress)
         row = case.row()
-        how = "matched" if case.result.is_match else f"not matched: {row.difference}"
+        if case.result.is_match and self._keeps_choices:
+            case.choices.parent.mkdir(parents=True, exist_ok=True)
+            write_choices(case.result.choices, case.choices)
+        how = "matched" if case.is_matched else f"not matched: {row.difference}"
         say(f"{case.kafka} {case.label}: searched for {row.search_s} s, {how}")
-        self.write()
+        self.write(case)
 
     def play_more(self, case: Case, until_s: float, say: Callable[[str], None]) -> None:
         """More seeds where a search found no match."""
         reference, script = case.load()
-        while case.verdict and not case.verdict.matched and time.monotonic() < until_s:
+        while not case.is_matched and time.monotonic() < until_s:
             if len(case.examined) >= self.options.most:
                 break
             until = min(2 * len(case.examined), self.options.most)
             case.verdict = play_seeds(reference, script, case.examined, until, self.options.jobs)
-            say(f"{case.kafka} {case.label}: {_agreement(case.verdict)}")
-            self.write()
+            agree = f"{case.verdict.seeds_agreeing} of {case.verdict.seeds} agree"
+            say(f"{case.kafka} {case.label}: {agree}")
+            self.write(case)
 
-    def write(self) -> None:
-        done = [case for case in self.cases if case.verdict is not None]
-        rows = {
-            **self._earlier,
-            **{(case.kafka, case.recording, case.run): case.row() for case in done},
-        }
-        write_rows(self.name, [rows[key] for key in sorted(rows)])
-        known = {(row.kafka, row.script) for row in self.distances}
-        earlier = [row for row in self._earlier_distances if (row.kafka, row.script) not in known]
-        write_rows(self.distances_name, [*earlier, *self.distances])
+    def write(self, case: Case) -> None:
+        self._rows[case.key] = case.row()
+        write_rows(self.name, [self._rows[key] for key in sorted(self._rows)])
+        if self._has_delays:
+            place = case.kafka, case.label
+            others = [row for row in self._delays if (row.kafka, row.recording) != place]
+            self._delays = [*others, *case.delays()]
+            self._delays.sort(key=lambda row: (row.kafka, row.recording))
+            write_rows("delays", self._delays)
 
     @property
-    def distances_name(self) -> str:
-        return "distances" if self.name == "recordings" else f"{self.name}-distances"
+    def _has_delays(self) -> bool:
+        """Delays are listed one by one for the recordings that were given."""
+        return self.name == "recordings"
+
+    @property
+    def _prefix(self) -> str:
+        return "" if self._has_delays else f"{self.name}-"
+
+
+def replayed(
+    reference: Reference, script: player.Script, file: Path, jobs: int
+) -> GuidedMatch | None:
+    """The match of kept choices; None: there are none for these latencies, or they match no
+    more."""
+    try:
+        choices = read_choices(file)
+    except BadChoices:
+        return None
+
+    def examine(_: object, played: Recording) -> Examined:
+        return reference.examine(played)
+
+    verdict, agreeing = judge_choices(reference, script, choices, examine, jobs)
+    return GuidedMatch(True, choices, verdict, None, agreeing) if verdict.matched else None
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
     parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
-    parser.add_argument("--versions", nargs="*", default=["0.8.2.2", "1.0.2", "2.6.3", "2.7.2"])
+    parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--seeds", type=int, default=20, help="random seeds for each recording")
     parser.add_argument(
         "--most", type=int, default=640, help="seeds for a recording that fewer do not match"
@@ -181,44 +258,48 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
     parser.add_argument(
+        "--unmatched", action="store_true", help="only recordings whose row has no match yet"
+    )
+    parser.add_argument(
         "--sets",
         nargs="*",
-        default=["given", "random"],
-        choices=["given", "random", "kept-apart"],
+        default=["given", "versions", "random"],
+        choices=["given", "versions", "random", "kept-apart"],
         help="kept-apart: random scripts that are judged when no rule changes any more",
     )
     options = parser.parse_args()
     until_s = time.monotonic() + options.minutes * 60
-    measurements = [
-        Measurement(name, cases, options, keeps=name == "random")
-        for name, cases in (
-            ("recordings", list(given_cases(options)) if "given" in options.sets else []),
-            ("random", list(random_cases(options))),
-        )
-        if cases
-    ]
+    measurements = [measurement for measurement in sets(options) if measurement.cases]
     progress = Log(until_s)
     for measurement in measurements:
         measurement.play(progress.say)
         measurement.measure_distances(progress.say)
-    pending = [(m, case) for m in measurements for case in m.cases if case.is_searched]
+    pending = [(m, case) for m in measurements for case in m.cases if not case.is_matched]
     for number, (measurement, case) in enumerate(pending):
         share_s = (until_s - time.monotonic()) / (len(pending) - number)
         seconds = max(LEAST_SEARCH_S, min(options.budget, share_s))
         progress.say(f"search {number + 1} of {len(pending)}, {seconds:.0f} s")
         measurement.search(case, seconds, progress.say)
     for measurement, case in pending:
-        if not case.run and not (case.result and case.result.is_match):
-            measurement.play_more(case, until_s, progress.say)
-    for measurement in measurements:
-        if measurement.name == "recordings":
-            write_rows("measured", [measured_now(options)])
-            write_rows("delays", [row for case in measurement.cases for row in case.delays()])
-    for name in ("random", "kept-apart"):
-        if name in options.sets:
-            write_rows(f"{name}-measured", [measured_now(options)])
+        measurement.play_more(case, until_s, progress.say)
+    for name in options.sets:
+        if name != "versions":
+            file = "measured" if name == "given" else f"{name}-measured"
+            write_rows(file, [measured_now(options)])
     write_page()
     return 0
+
+
+def sets(options: argparse.Namespace) -> Iterator[Measurement]:
+    """The sets that were asked for."""
+    if "given" in options.sets:
+        yield Measurement("recordings", list(given_cases(options.recordings)), options)
+    if "versions" in options.sets:
+        yield Measurement("versions", list(version_cases()), options)
+    if "random" in options.sets or "kept-apart" in options.sets:
+        keeps_choices = "kept-apart" not in options.sets
+        cases = list(random_cases(options.sets))
+        yield Measurement("random", cases, options, keeps_choices=keeps_choices)
 
 
 class Log:
@@ -244,43 +325,43 @@ def measured_now(options: argparse.Namespace) -> Measured:
     )
 
 
-def given_cases(options: argparse.Namespace) -> Iterator[Case]:
-    for kafka in options.versions:
-        for folder in folders(options.recordings / f"kafka-{kafka}", options.only):
+def given_cases(recordings: Path) -> Iterator[Case]:
+    for of_version in sorted(recordings.glob("kafka-*")):
+        for folder in folders(of_version):
             if folder.name not in NOT_TO_BE_MATCHED:
-                yield Case(folder, kafka, folder.name)
-    for kafka in options.versions:
-        for script in folders(options.recordings / "repeats" / f"kafka-{kafka}", options.only):
-            for run in folders(script, []):
+                yield Case(folder, of_version.name.removeprefix("kafka-"), folder.name)
+    for of_version in sorted(recordings.glob("repeats/kafka-*")):
+        for script in folders(of_version):
+            for run in folders(script):
+                kafka = of_version.name.removeprefix("kafka-")
                 yield Case(run, kafka, script.name, run.name)
 
 
-def random_cases(options: argparse.Namespace) -> Iterator[Case]:
+def version_cases() -> Iterator[Case]:
+    for of_version in sorted(RECORDINGS.glob("kafka-*")):
+        for story in folders(of_version):
+            yield Case(story, of_version.name.removeprefix("kafka-"), story.name)
+
+
+def random_cases(of_sets: Sequence[str]) -> Iterator[Case]:
     """Scripts that were recorded once have no `run`."""
-    for of_version in sorted(RANDOM.glob("kafka-*")):
+    for of_version in sorted(RECORDINGS.glob("random/kafka-*")):
         kafka = of_version.name.removeprefix("kafka-")
-        for script in folders(of_version, []):
+        for script in folders(of_version):
             of_set = "kept-apart" if is_kept_apart(int(script.name)) else "random"
-            name = random_name(int(script.name))
-            if of_set in options.sets and (not options.only or name in options.only):
-                runs = folders(script, [])
-                for run in runs:
-                    yield Case(run, kafka, name, run.name if len(runs) > 1 else "")
+            name, runs = random_name(int(script.name)), folders(script)
+            for run in runs:
+                case = Case(run, kafka, name, run.name if len(runs) > 1 else "")
+                if of_set in of_sets:
+                    yield case
 
 
-def folders(parent: Path, only: list[str]) -> list[Path]:
-    if not parent.exists():
-        return []
-    return sorted(p for p in parent.iterdir() if p.is_dir() and (not only or p.name in only))
+def folders(parent: Path) -> list[Path]:
+    return sorted(path for path in parent.iterdir() if path.is_dir())
 
 
 def ignore_progress(_: Progress) -> None:
     """A search reports to nobody here."""
-
-
-def _agreement(verdict: Verdict) -> str:
-    how = "matched" if verdict.matched else "not matched"
-    return f"{verdict.seeds_agreeing} of {verdict.seeds} agree, {how}"
 
 
 if __name__ == "__main__":

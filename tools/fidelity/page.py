@@ -26,7 +26,6 @@ from tools.fidelity.results import (
     NotRecorded,
     RecordingResult,
     ShippedResult,
-    VersionResult,
     is_kept_apart,
     read_rows,
     seed_of,
@@ -55,7 +54,7 @@ def markdown(folder: Path = FOLDER) -> str:
     shipped = read_rows("shipped", ShippedResult, folder)
     measured = read_rows("measured", Measured, folder)
     random = read_rows("random", RecordingResult, folder)
-    versions = read_rows("versions", VersionResult, folder)
+    versions = read_rows("versions", RecordingResult, folder)
     mixed = read_rows("mixed", MixedResult, folder)
     return environment.get_template("fidelity.md.j2").render(
         measured=measured[0] if measured else None,
@@ -110,16 +109,16 @@ def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, str, list[str]]
     ]
 
 
-def version_lines(rows: list[VersionResult]) -> list[str]:
+def version_lines(rows: list[RecordingResult]) -> list[str]:
     """Oldest first."""
     return sorted({row.kafka for row in rows}, key=number)
 
 
-def version_table(rows: list[VersionResult]) -> list[tuple[str, list[str]]]:
+def version_table(rows: list[RecordingResult]) -> list[tuple[str, list[str]]]:
     """Per story its cells, one for each version line."""
-    by_place = {(row.story, row.kafka): row for row in rows}
+    by_place = {(row.recording, row.kafka): row for row in rows}
 
-    def cell(row: VersionResult | None) -> str:
+    def cell(row: RecordingResult | None) -> str:
         if row is None:
             return "–"
         how = "**yes**" if row.by_seeds else "**by a search**" if row.by_search else "no"
@@ -130,7 +129,7 @@ def version_table(rows: list[VersionResult]) -> list[tuple[str, list[str]]]:
         return f"{sum(row.is_matched for row in of_version)} of {len(of_version)}"
 
     lines = version_lines(rows)
-    stories = sorted({row.story for row in rows})
+    stories = sorted({row.recording for row in rows})
     cells = [(story, [cell(by_place.get((story, kafka))) for kafka in lines]) for story in stories]
     return [*cells, ("matched", [total(kafka) for kafka in lines])]
 

@@ -18,6 +18,7 @@ from emulator.conformance.compare import Timing, Verdict
 from emulator.conformance.criteria import CRITERIA
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.guided import GuidedMatch
+from emulator.worlds import latency
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "fidelity"
 
@@ -37,11 +38,14 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
 class RecordingResult(msgspec.Struct, frozen=True, kw_only=True):
     """One recording, or one (`run`) of several recordings of a script. `agreeing`: of `seeds`
     random seeds, those that agree in state history, controllers and control requests. A search
-    tried `candidates`; its match is a set of `runs`. `difference`: what keeps it from a match."""
+    tried `candidates` (none: kept choices were played again); its match is a set of `runs`.
+    `difference`: what keeps it from a match. `commit`: of the emulator, with its `latencies`."""
 
     kafka: str
     recording: str
     run: str = ""
+    commit: str
+    latencies: int
     seeds: int
     agreeing: int
     by_seeds: bool
@@ -54,6 +58,11 @@ class RecordingResult(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def is_matched(self) -> bool:
         return self.by_seeds or self.by_search
+
+    @property
+    def place(self) -> tuple[str, str, str]:
+        """Its key among the rows."""
+        return self.kafka, self.recording, self.run
 
 
 class ShippedResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,24 +87,6 @@ class ShippedResult(msgspec.Struct, frozen=True, kw_only=True):
     skew_without_same: bool
     load: int | None = None
     difference: str = ""
-
-
-class VersionResult(msgspec.Struct, frozen=True, kw_only=True):
-    """A story that was recorded on several version lines, as the emulator of `commit` plays it.
-    `by_seeds`, `by_search`: what found a match. `difference`: what prevents one."""
-
-    kafka: str
-    story: str
-    commit: str
-    seeds: int
-    agreeing: int
-    by_seeds: bool
-    by_search: bool = False
-    difference: str = ""
-
-    @property
-    def is_matched(self) -> bool:
-        return self.by_seeds or self.by_search
 
 
 class NotRecorded(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,16 +215,19 @@ def recording_result(
     """From the verdicts of random seeds and, where there was one, of a search."""
     by_search = guided is not None and guided.is_match and guided.verdict.matched
     verdict = verdict_of(blind, guided)
+    progress = guided.progress if guided else None
     return RecordingResult(
         kafka=kafka,
         recording=recording,
         run=run,
+        commit=commit_here(),
+        latencies=latency.VERSION,
         seeds=blind.seeds,
         agreeing=blind.seeds_agreeing,
         by_seeds=blind.matched,
         by_search=by_search,
-        candidates=guided.progress.total if guided else None,
-        search_s=round(guided.progress.seconds) if guided else None,
+        candidates=progress.total if progress else None,
+        search_s=round(progress.seconds) if progress else None,
         runs=len(guided.choices.runs) if guided and guided.is_match else None,
         difference="" if blind.matched or by_search else difference_of(verdict),
     )

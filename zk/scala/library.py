@@ -24,7 +24,8 @@ class Order(Protocol):
 class ScalaLibrary(NamedTuple):
     """`map_order` and `set_order` belong to the mutable HashMap and HashSet, `trie_order` to the
     immutable ones above four elements. `mapped_order`: the order after `map` over a mutable set
-    typed as collection.Set; up to 2.11 the result is an immutable set.
+    typed as collection.Set; up to 2.11 the result is an immutable set. `grouped_order`: the order
+    of the keys after `groupBy`.
     """
 
     version: str
@@ -32,6 +33,7 @@ class ScalaLibrary(NamedTuple):
     set_order: Order
     trie_order: Order
     mapped_order: Order
+    grouped_order: Order
 
 
 def immutable_set(
@@ -58,6 +60,7 @@ SCALA_2_11 = ScalaLibrary(
     scala_2_11.hash_set_order,
     scala_2_11.trie_order,
     scala_2_11.immutable_order,
+    scala_2_11.grouped_order,
 )
 SCALA_2_13 = ScalaLibrary(
     "2.13",
@@ -65,5 +68,6 @@ SCALA_2_13 = ScalaLibrary(
     scala_order.table_order,
     scala_order.trie_order,
     scala_order.table_order,
+    scala_order.trie_order,
 )
 LIBRARIES = {library.version: library for library in (SCALA_2_11, SCALA_2_13)}

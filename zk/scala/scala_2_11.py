@@ -69,6 +69,12 @@ def immutable_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     return listed if len(listed) <= IMMUTABLE_SMALL else trie_order(listed, hash_of)
 
 
+def grouped_order(keys: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
+    """Iteration order of the Map that `groupBy` makes: an immutable one, from a mutable HashMap
+    (TraversableLike.scala@2.11)."""
+    return immutable_order(hash_map_order(keys, hash_of), hash_of)
+
+
 def _put(table: list[T | None], item: T, hash_of: Callable[[T], int]) -> None:
     """Into the first free place from the hash's own on (linear probing)."""
     at = _bucket(hash_of(item), (len(table) - 1).bit_count(), len(table))

@@ -115,6 +115,7 @@ def _short(value: object) -> str:
 def guided_lines(result: GuidedMatch) -> Iterator[str]:
     """The result of a search, its candidates, and every choice."""
     progress, choices = result.progress, result.choices
+    assert progress is not None, "these are choices that were found now"
     of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
     how = f"a match{of}" if result.is_match else "no match"
     yield (

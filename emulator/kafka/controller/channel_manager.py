@@ -11,7 +11,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from emulator.kafka.controller.ports import Host
-from emulator.kafka.profiles.guards.controller import UNBOUNDED_SEND_QUEUES
+from emulator.kafka.profiles.guards.controller import (
+    SEND_THREAD_SHUTDOWN_ENDS_REQUEST,
+    UNBOUNDED_SEND_QUEUES,
+)
 from emulator.kafka.profiles.guards.following import CLOSED_CONNECTIONS_NOTICED
 from emulator.kafka.protocol.messages import (
     ControlRequest,
@@ -48,6 +51,7 @@ class RequestSendThread:
         self._room_for = host.config.controller_message_queue_size if unbounded else QUEUE_SIZE
         self._room: Promise[None] = Promise(host.kernel)
         self._connection: Connection | None = None
+        self._in_flight: Promise[None] | None = None
         self._running = True
         name = f"Controller-{host.broker}-to-broker-{to.broker}-send-thread"
         self._task: Task = host.spawn(name, self._run())
@@ -104,16 +108,24 @@ class RequestSendThread:
             tuple(entry.partition for entry in entries),
             attempt,
         )
-        return await self._connection.send(request, config.request_timeout_ms)
+        self._in_flight = Promise(self._host.kernel)
+        try:
+            return await self._connection.send(request, config.request_timeout_ms)
+        finally:
+            self._in_flight.resolve(None)
+            self._in_flight = None
 
     def _close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
-    def shutdown(self) -> None:
+    async def shutdown(self) -> None:
         """The queue is dropped; a request in flight may still reach its broker."""
         self._running = False
+        waits = SEND_THREAD_SHUTDOWN_ENDS_REQUEST not in self._host.guards
+        if waits and self._in_flight is not None:
+            await self._in_flight.wait()
         # A bounced broker's queue is not sent to its next process. The queue of a controller that
         # resigns is lost: its successor sends everything again.
         self.queue.clear()
@@ -142,7 +154,7 @@ class ControllerChannelManager:
         async with self._lock:
             thread = self.threads.pop(broker, None)
             if thread is not None:
-                thread.shutdown()
+                await thread.shutdown()
 
     async def send_request(
         self, broker: int, request: ControlRequest, on_response: OnResponse | None = None

@@ -262,8 +262,10 @@ class Reassignments:
         else:
             # Phase A: all replicas get the larger assignment, and the new replicas start.
             await self._bump_leader_epoch(partition, assignment)
-            new = [PartitionAndReplica(partition, b) for b in assignment.adding_replicas]
-            await self._replicas.handle_state_changes(new, _S.NEW)
+            # Each in a batch of its own, with its UpdateMetadata (startNewReplicas).
+            for broker in assignment.adding_replicas:
+                new = PartitionAndReplica(partition, broker)
+                await self._replicas.handle_state_changes([new], _S.NEW)
 
     async def _update_current_reassignment(
         self, partition: TopicPartition, assignment: ReplicaAssignment

@@ -135,21 +135,22 @@ class ReplicaStateMachine:
     def _groups(
         self, replicas: Sequence[PartitionAndReplica]
     ) -> list[tuple[int, list[PartitionAndReplica]]]:
-        """The replicas by broker. Up to 1.0 each is alone: it is read and written before the next
-        one, in the order of an immutable Set (ReplicaStateMachine.scala@1.0.2
-        handleStateChanges)."""
+        """The replicas by broker, in the order of Scala's groupBy. Up to 1.0 each is alone: it is
+        read and written before the next one, in the order of an immutable Set
+        (ReplicaStateMachine.scala@1.0.2 handleStateChanges)."""
         profile = self._host.profile
+        library = LIBRARIES[profile.scala]
         if profile.zookeeper_client == "zkclient":
             members, _ = immutable_set(
                 replicas,
-                LIBRARIES[profile.scala],
+                library,
                 lambda r: partition_and_replica_hash(*r.partition, r.replica),
             )
             return [(member.replica, [member]) for member in members]
         groups: dict[int, list[PartitionAndReplica]] = {}
         for replica in replicas:
             groups.setdefault(replica.replica, []).append(replica)
-        return list(groups.items())
+        return [(broker, groups[broker]) for broker in library.grouped_order(groups, int)]
 
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState

@@ -10,6 +10,7 @@ PROFILE = after(
     release="1.1.1",
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
     stop_replicas="empty-then-each",
+    controlled_shutdowns="together",
     reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
     zookeeper_client="asynchronous",
     # The client's own list, which is the same in all versions from here on.

@@ -51,10 +51,13 @@ class GroupHistory:
         record: Score,
         suspects: Sequence[str] = (),
         patience: int = PATIENCE,
+        since: str = "",
     ) -> None:
         """`fixed`: choices of every candidate. `saved`: the best candidate after other earlier
         groups, and `record` how far it came. `suspects`: the targets of the group's actions.
+        `since`: the moment of its segment at which the group begins.
         """
+        self._since = since
         self._segments, self._fixed, self._saved = segments, fixed, saved
         self._record, self._suspects, self._patience = record, suspects, patience
         self.draws = 0
@@ -108,7 +111,7 @@ class GroupHistory:
         return {**self.best, **redrawn, **self._fixed}
 
     def _draw_all(self, stream: Stream) -> Candidate:
-        return {(segment, "", ""): stream.bits() for segment in self._segments}
+        return {(segment, "", self._since): stream.bits() for segment in self._segments}
 
     def _blamed(self, parties: list[str], stream: Stream) -> str:
         """Equally often the party that disagrees and a target of the actions, otherwise any: what a

@@ -8,7 +8,9 @@ know how choices are searched.
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
@@ -110,13 +112,18 @@ def inputs_of(real: Recording) -> Recording:
 
 
 def write_choices(choices: Choices, file: Path) -> None:
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(choices), indent=1) + b"\n")
+    """Compressed if the name ends with `.gz`."""
+    data = msgspec.json.format(msgspec.json.encode(choices), indent=1) + b"\n"
+    file.write_bytes(gzip.compress(data, mtime=0) if file.suffix == ".gz" else data)
 
 
 def read_choices(file: Path) -> Choices:
     try:
-        choices = decode_untrusted(file.read_bytes(), _CHOICES)
-    except (OSError, msgspec.DecodeError) as error:
+        data = file.read_bytes()
+        if file.suffix == ".gz":
+            data = gzip.decompress(data)
+        choices = decode_untrusted(data, _CHOICES)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
         raise BadChoices(f"{file}: {error}") from None
     if choices.latencies != latency.VERSION:
         raise BadChoices(

@@ -41,7 +41,8 @@ class GuidedMatch:
     is_match: bool
     choices: Choices
     verdict: Verdict
-    progress: Progress
+    progress: Progress | None
+    """None: kept choices were played again."""
     reruns_agreeing: int
     wrong: Disagreement | None = None
     """Without a match: where the run that came furthest is wrong, as far as a search ended."""
@@ -66,11 +67,12 @@ def guided(
     result = Restarts(goal, budget, on_progress, spans_delays).run()
     best = result.agreeing or (result.nearest,)
     runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
-    draws = {}
+    draws: dict[str, int] = {}
     for group, number in sorted(result.progress.draws.items()):
         segments = goal.groups[group].segments
         last = f"-{segments[-1]}" if len(segments) > 1 else ""
-        draws[f"{segments[0]}{last}"] = number
+        label = f"{segments[0]}{last}"
+        draws[label] = draws.get(label, 0) + number
     choices = choices_of(reference.real, runs, draws)
     reruns = RERUNS if result.matched else 0
     verdict, agreeing = judge_choices(reference, script, choices, look, budget.jobs, reruns)

@@ -1,15 +1,16 @@
 """One run of a search, played group by group and compared with the recording meanwhile.
 
 A *segment* lies between two actions; a *group* is one segment, or several if their actions follow
-each other closely. Owns the moments at which a run in progress is judged: 250 ms after the action,
-when the recording's next entry must have occurred, and at the end of the group. The first
+each other closely. A long segment is several groups, each from a moment of it on: what is right
+until there is played once. Owns the moments at which a run in progress is judged: 250 ms after the
+action, when the recording's next entry must have occurred, and at the end of the group. The first
 contradiction ends it. Only the judgement reads the recording: the run itself depends only on seeds.
 This module must not know how seeds are chosen.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -26,6 +27,11 @@ from emulator.search.guided.prefix import GRACE_MS
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 
+LONG_MS = 2000
+"""A group goes on for so long after its last action; then another one begins."""
+_OFF_US = 137
+"""Groups within a segment begin a little after the millisecond at which the one before ended: no
+client's period ends there."""
 _THIN_MS = 60
 """Of two moments closer than this, the earlier is left out, because the later one shows the
 same."""
@@ -46,6 +52,15 @@ class SegmentGroup:
     """The target brokers of its actions."""
     ends_for: tuple[int, ...] = ()
     """The target brokers of the next group's actions."""
+    since_us: int | None = None
+    """The moment of its segment at which it begins; None: with its first action."""
+    is_divided: bool = False
+    """Whether another group follows in its segment."""
+
+    @property
+    def since(self) -> str:
+        """The moment as a choice names it."""
+        return "" if self.since_us is None else str(self.since_us)
 
     @property
     def parties(self) -> tuple[str, ...]:
@@ -81,9 +96,37 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
         about.append(tuple(broker for broker in brokers if isinstance(broker, int)))
     about.append(())
     return [
-        SegmentGroup(group, _moments(group, ends, creates, due), about[number], about[number + 1])
+        part
         for number, group in enumerate(ranges)
+        for part in _divided(
+            SegmentGroup(
+                group, _moments(group, ends, creates, due), about[number], about[number + 1]
+            ),
+            ends[group[-1] - 1] if group[0] else ends[0],
+        )
     ]
+
+
+def _divided(group: SegmentGroup, began_ms: int) -> Iterator[SegmentGroup]:
+    """The group in parts that last no longer than LONG_MS after its last action."""
+    cuts = list(range(began_ms + LONG_MS, group.moments[-1] - LONG_MS // 2, LONG_MS))
+    if len(group.moments) == 1 or not cuts:
+        # A boot, or a creation, which is judged only at its end.
+        yield group
+        return
+    since_ms, last = began_ms, group.segments[-1]
+    for cut_ms in (*cuts, group.moments[-1]):
+        is_last, is_first = cut_ms == group.moments[-1], since_ms == began_ms
+        inside = tuple(ms for ms in group.moments if since_ms < ms < cut_ms)
+        yield SegmentGroup(
+            group.segments if is_first else range(last, last + 1),
+            (*inside, cut_ms),
+            group.about if is_first else (),
+            group.ends_for if is_last else (),
+            None if is_first else since_ms * 1000 + _OFF_US,
+            not is_last,
+        )
+        since_ms = cut_ms
 
 
 def _moments(group: range, ends: list[int], creates: list[bool], due: list[int]) -> tuple[int, ...]:
@@ -160,6 +203,8 @@ class GuidedRun:
         # The boot begins with the kernel's time.
         steps, up_us = self.script.scenario.steps, self._run.up_us
         began_us = steps[segment - 1].at_us if segment else -up_us
+        if self.group.since_us is not None:
+            began_us = self.group.since_us
         now_us = self._session.kernel.now - up_us
         return Moment(segment, began_us, min(at_ms * 1000, now_us))
 
@@ -180,12 +225,18 @@ class GuidedRun:
             return
         self._recording.update(self.choices)
         self._recording.streams.clear()
-        lane = self._session.kernel.world.lane("judge")
+        lane, run = self._session.kernel.world.lane("judge"), self._run
         for ms in group.moments[:-1]:
-            at_us = self._run.up_us + ms * 1000
+            at_us = run.up_us + ms * 1000
             lane.call_at(at_us, lambda ms=ms: self._judge(ms))  # type: ignore[misc]
-        for _ in group.segments:
-            self._run.next_segment()
+        until_us = group.moments[-1] * 1000 + _OFF_US - 1 if group.is_divided else None
+        if group.since_us is not None:
+            run.start_streams_again(group.since_us)
+            run.run_on(until_us)
+            return
+        for _ in group.segments[:-1]:
+            run.next_segment()
+        run.next_segment(until_us)
 
     def _on_event(self, event: AnyEvent) -> None:
         """Most draws fail within milliseconds, so each state is judged when it is written."""

@@ -170,11 +170,14 @@ class Search:
         is_fitted = self.seed % FREE_EVERY
         tried = GroupHistory(
             group.segments,
-            fitted(self.goal.phases, self.seed, group.segments) if is_fitted else {},
+            fitted(self.goal.phases, self.seed, group.segments)
+            if is_fitted and not group.since
+            else {},
             memory.best.get(number),
             memory.records.get(number, NOWHERE),
             group.parties,
             max(PATIENCE, self.limit // GROUPS_AT_LENGTH),
+            group.since,
         )
         while not tried.is_exhausted:
             self.memory.spent += 1

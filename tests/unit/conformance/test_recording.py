@@ -159,3 +159,37 @@ def test_whatever_a_line_says_it_is_read_or_refused(
     folder = folder_with(tmp_path_factory.mktemp("any"), SETTINGS, fact)
     with suppress(BadRecording):
         assert len(read_recording(folder).transactions) >= 0
+
+
+def command(t: int, do: str = "reassign", **fields: object) -> dict[str, object]:
+    return {"t": t, "kind": "stimulus", "do": do, **fields}
+
+
+def written(t: int, path: str, op: str = "create", broker: int | None = 0) -> dict[str, object]:
+    data = {"version": 3} if op == "setData" else {}
+    return {"t": t, "kind": "zookeeper", "broker": broker, "op": op, "path": path, **data}
+
+
+COMMAND = "/admin/reassign_partitions"
+
+
+@pytest.mark.parametrize(
+    ("facts", "at_ms"),
+    [
+        ([command(5), written(348, COMMAND)], [348]),
+        ([command(5), written(348, COMMAND, broker=3)], [5]),
+        ([command(5), written(348, "/admin/delete_topics/t")], [5]),
+        ([command(5), command(300), written(348, COMMAND)], [5, 348]),
+        (
+            [command(5, "add_partitions", topic="t"), written(9, "/brokers/topics/t", "setData")],
+            [9],
+        ),
+        ([command(5, "delete_controller"), written(7, "/controller", "delete")], [7]),
+        ([command(5, "pause", broker=1), written(7, COMMAND)], [5]),
+    ],
+    ids=["tool", "broker", "another", "never", "set", "deleted", "no command"],
+)
+def test_a_command_of_a_tool_happens_when_its_znode_is_written(
+    facts: list[dict[str, object]], at_ms: list[int]
+) -> None:
+    assert [fact["t"] for fact in Recording(SETTINGS, facts).of("stimulus")] == at_ms

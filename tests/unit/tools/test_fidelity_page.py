@@ -15,7 +15,6 @@ from emulator.search.guided.restarts import Progress
 from tools.fidelity.page import README_TABLE, markdown, readme_table
 from tools.fidelity.results import (
     RecordingResult,
-    VersionResult,
     delay_rows,
     distance_rows,
     read_rows,
@@ -127,11 +126,12 @@ def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) ->
 
 def version_result(
     kafka: str, story: str, agreeing: int, difference: str = "", *, by_search: bool = False
-) -> VersionResult:
-    return VersionResult(
+) -> RecordingResult:
+    return RecordingResult(
         kafka=kafka,
-        story=story,
+        recording=story,
         commit="c",
+        latencies=1,
         seeds=20,
         agreeing=agreeing,
         by_seeds=not difference and not by_search,

@@ -261,3 +261,15 @@ def test_every_recorded_notification_is_written_byte_by_byte() -> None:
 def test_every_notification_of_every_recording_is_written_byte_by_byte() -> None:
     files = sorted((ROOT.parent / "shared" / "recordings").glob("**/recording.jsonl"))
     assert judge(it.read_text() for it in files) >= 90
+
+
+@pytest.mark.parametrize(
+    ("library", "order"), [(SCALA_2_11, [2, 1, 3]), (SCALA_2_13, [1, 2, 3])], ids=["2.11", "2.13"]
+)
+def test_brokers_are_grouped_in_the_order_of_recorded_state_changes(
+    library: ScalaLibrary, order: list[int]
+) -> None:
+    """Replicas of brokers 1 to 3 become new and online in this order (1.1.1 and 2.1.1, 2.4.1 and
+    2.8.2); of five brokers those of the fifth come first (2.6.3)."""
+    assert library.grouped_order([1, 2, 3], int) == order
+    assert library.grouped_order([4, 5], int) == [5, 4]

@@ -98,8 +98,9 @@ def test_a_moment_is_a_number(tmp_path: Path) -> None:
         read_choices(file)
 
 
+@pytest.mark.parametrize("is_boot", [False, True], ids=["segment", "boot"])
 def test_a_run_is_the_same_until_a_chosen_moment_and_is_replayed(
-    real: Recording,
+    real: Recording, is_boot: bool
 ) -> None:
     script = script_of(real)
     segment, step = next(
@@ -108,6 +109,9 @@ def test_a_run_is_the_same_until_a_chosen_moment_and_is_replayed(
         if step.action.name == "resume"
     )
     moment_us = step.at_us + 300
+    if is_boot:
+        # The boot is segment 0, before the cluster is up.
+        segment, moment_us = 0, -200_000
     plain, _ = replay(script, chosen_run(9, {}))
     chosen = chosen_run(9, {(segment, "", str(moment_us)): 77})
     once, streams = replay(script, chosen)
