@@ -189,10 +189,10 @@ def _commands_when_written(events: list[Fact]) -> list[Fact]:
     return sorted(moved, key=lambda fact: fact["t"])
 
 
-def _write_of(stimulus: Fact) -> tuple[str, str] | None:
+def _write_of(action: Fact) -> tuple[str, str] | None:
     """The operation by which a tool gives this command, and its path."""
-    topic = str(stimulus.get("topic"))
-    match stimulus.get("do"):
+    topic = str(action.get("topic"))
+    match action.get("do"):
         case "create_topic":
             return "create", paths.topic(topic)
         case "add_partitions":

@@ -223,7 +223,7 @@ def test_6_13_from_2_7_on_a_broker_that_is_added_hears_at_once_that_its_replica_
 
 @pytest.mark.parametrize("profile", ["0.9.0", "1.1", "2.4", "3.3"])
 def test_6_13_each_added_replica_becomes_new_in_a_batch_of_its_own(profile: str) -> None:
-    """As recorded on five brokers: one UpdateMetadata for the raised epoch, one for each replica."""
+    """As recorded on five brokers: an UpdateMetadata for the raised epoch, and for each replica."""
     with Emulated(1, 2, 3, 4, 5, profile=profile) as cluster:
         cluster.topic("orders", (2, 3)).send(3).run_ms(500).now_on()
         cluster.do(Reassign("orders", 0, (2, 4, 5), "znode" if profile < "2" else "api"))

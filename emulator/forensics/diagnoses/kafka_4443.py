@@ -30,6 +30,9 @@ class LeaderUnknownToFollower(Diagnosis):
         key = event.broker, event.state.partition
         if event.state.leader in (-1, event.broker):
             return
+        # The broker has heard of a later controller, and refuses the whole request.
+        if any(b == event.broker and epoch > event.sender_epoch for b, epoch in self._known):
+            return
         if (event.broker, event.sender_epoch) not in self._known:
             self._begin(key, event, event.state.leader)
 

@@ -35,12 +35,12 @@ async def controlled_shutdown(
     for _ in range(config.controlled_shutdown_max_retries):
         # Looked for at each attempt: the controller may have changed since the last one.
         if context.profile.controller_from_metadata:
-            found = _address_in_metadata(metadata_cache)
+            address_now = _address_in_metadata(metadata_cache)
         else:
-            found = await _address_in_zookeeper(zk_client)
+            address_now = await _address_in_zookeeper(zk_client)
         # If there is no controller at the moment, the last known one gets the request.
-        if found is not None and found != address:
-            address = found
+        if address_now is not None and address_now != address:
+            address = address_now
             close()
         if address is not None:
             await kernel.checkpoint("shutdown.announce")

@@ -59,12 +59,14 @@ async def shut_down(
         # What it led and what it followed in turn: a StopReplica may overtake the LeaderAndIsr of a
         # partition whose leader is still to move.
         for partition in filter(is_affected, _in_set(parts, hosted)):
-            led = leads(partition)
-            await _move(parts, broker, [partition] if led else [], [] if led else [partition])
+            if leads(partition):
+                await _move(parts, broker, leading=[partition])
+            else:
+                await _move(parts, broker, followed=[partition])
     else:
         affected = list(filter(is_affected, hosted))
         leading = [p for p in affected if leads(p)]
-        await _move(parts, broker, leading, [p for p in affected if p not in leading])
+        await _move(parts, broker, leading, [p for p in affected if not leads(p)])
     await parts.host.kernel.checkpoint("broker_may_go")
     return tuple(p for p in context.leadership if leads(p) and may_move(p))
 
@@ -72,8 +74,8 @@ async def shut_down(
 async def _move(
     parts: ControllerParts,
     broker: int,
-    leading: Sequence[TopicPartition],
-    followed: Sequence[TopicPartition],
+    leading: Sequence[TopicPartition] = (),
+    followed: Sequence[TopicPartition] = (),
 ) -> None:
     """Elect other leaders for what the broker leads; stop its other replicas, and take them out of
     the ISR."""

@@ -89,7 +89,7 @@ def test_a_replaced_controllers_writes_are_named_with_both_epochs() -> None:
     case = the_case(played("KAFKA-6082", cured=False))
     assert (case.broker, case.partitions) == (3, (("orders", 0),))
     assert case.seen == (
-        "broker 3, controller of epoch 1, wrote 1 state up to 2.0 s after broker 1 was elected"
+        "broker 3, controller of epoch 1, wrote 1 state up to 2.0 s after broker 2 was elected"
         " with epoch 2"
     )
 
