@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 
 from emulator.conformance.actions import scenario_of
+from emulator.conformance.player import script_of, simulate
 from emulator.conformance.processes import Process, processes_of
 from emulator.conformance.recording import Fact, Recording
 from emulator.scenario.actions.life import Start
@@ -54,3 +55,14 @@ def test_a_process_that_may_not_register_boots_as_long_as_the_recorded_one() -> 
 def test_a_process_that_ends_before_it_asks_has_no_registration() -> None:
     (_, ended) = processes_of(recorded(*BOUNCED[:4], did(6100, "exited")))
     assert (ended.registers_ms, ended.refused, ended.boot_ms) == (None, None, None)
+
+
+def test_a_stop_that_takes_longer_than_the_recorded_one_delays_the_next_start() -> None:
+    """The recorded registration is over when the last process has ended here."""
+    facts = [did(-2000, "start"), did(-800, "registered"), did(5000, "terminate")]
+    facts += [did(5020, "exited"), did(5030, "start"), did(5080, "registered")]
+    facts += [did(12_000, "kill")]
+    played = simulate(script_of(recorded(*facts)), seed=1)
+    registered = [fact["t"] for fact in played.of("stimulus") if fact["do"] == "registered"]
+    assert len(registered) == 2
+    assert registered[1] > 5200
