@@ -44,9 +44,9 @@ ONCE_WITHOUT_A_NAME = [
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
     (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
     (0x2070000D, "1.0", "zk", "KAFKA-9672"),
-    (0x0427D30E, "0.8.2", "zk", "KAFKA-972"),
+    (0x41000014, "0.8.2", "zk", "KAFKA-972"),
     (0xA1D76051, "2.1", "zk", "late UpdateMetadata"),
-    (0xF78C75C8, "3.3", "rpc", "KAFKA-14704"),
+    (0x42000005, "3.3", "rpc", "KAFKA-14704"),
     (0xA1D76051, "1.0", "zk", "KAFKA-9212"),
     (0x206401E4, "0.9.0", "zk", "KAFKA-7414"),
     (0x20640476, "1.0", "zk", "KAFKA-6082"),
@@ -59,7 +59,6 @@ ONCE_WITHOUT_A_NAME = [
     (0xC0A64F2B, "0.9.0", "zk", "ISR member not validated"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
-    (0x36000166, "2.4", "zk", "lossy restart"),
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
     (0x38000134, "0.8.2", "zk", "KAFKA-6051"),
@@ -68,7 +67,6 @@ ONCE_WITHOUT_A_NAME = [
     (0x3A000208, "1.1", "zk", "lossy restart"),
     (0x3A000474, "2.7", "rpc", "missed deletion"),
     (0x3A000680, "0.8.2", "zk", "lossy restart"),
-    (0x3B0000F8, "2.4", "zk", "lock held across ZooKeeper"),
     (0x37000355, "2.1", "zk", "not told while shutting down"),
 ]
 
@@ -107,7 +105,6 @@ def test_what_an_invariant_once_took_for_a_failure_is_none(
         (0x203200A2, "0.8.2", "KAFKA-6082"),
         (0x2031000E, "1.1", "KAFKA-7482"),
         (0x2053011B, "2.1", "KAFKA-9212"),
-        (0x32000315, "2.1", "late UpdateMetadata"),
     ],
 )
 def test_what_fresh_seeds_with_disk_faults_have_shown_has_a_name(
