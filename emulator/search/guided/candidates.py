@@ -72,6 +72,14 @@ class GroupHistory:
         """The streams that the best candidate's run used."""
         self._wrong: Counter[Hashable] = Counter()
 
+    def begin_anew(self) -> None:
+        """A further part must match from now on: the best candidate is tried again, and the next
+        ones are compared with how right it is then."""
+        self._saved, self._record = self.best, NOWHERE
+        self.best, self.best_score, self._wrong_at = None, NOWHERE, None
+        self.draws = self._failures = 0
+        self._wrong.clear()
+
     @property
     def is_exhausted(self) -> bool:
         if not self._segments[0]:

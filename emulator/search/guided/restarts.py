@@ -29,7 +29,7 @@ from emulator.search.guided.guided_run import SegmentGroup
 from emulator.search.guided.search import AgreeingRun, Goal, Search, SearchResult
 from emulator.worlds.gc_tuning import rare_collections
 
-DRAWS_PER_SEARCH = 120
+DRAWS_PER_SEARCH = 400
 """The limit of a short search; longer ones get 2, 4, 8 ... times as many."""
 _PROGRESS_EVERY_S = 0.2
 _DRAW = struct.Struct("<HB")

@@ -192,10 +192,13 @@ class Search:
                     tried.learn(candidate, score, alike, party, streams, wrong_at)
                 case _Back(to, score, party, memory):
                     # The child's memory includes everything that its own children tried.
+                    has_another_target = memory.target != self.memory.target
                     self.memory = memory
                     if to < number:
                         return outcome
                     tried.learn(candidate, score, memory.spent, party, memory.streams[number])
+                    if has_another_target:
+                        tried.begin_anew()
         memory = self.memory
         if tried.best_score > memory.records.get(number, NOWHERE):
             memory.records[number] = tried.best_score
@@ -257,6 +260,9 @@ class Search:
         if not missing:
             return self._back(-1, score, "")
         self.memory.target = missing[self._stream().below(len(missing))]
+        # How far runs came that did not have to match this part says nothing from now on.
+        self.memory.records.clear()
+        self.memory.failures.clear()
         # A difference was caused in its own group, in the previous one, or when the group's brokers
         # were last stopped.
         shown, stream = guided_run.group_of(self.memory.target), self._stream()

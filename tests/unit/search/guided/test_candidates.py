@@ -210,3 +210,13 @@ def test_a_group_with_a_race_that_was_lost_just_now_is_left_later() -> None:
         assert not group.is_exhausted
         group.learn(group.next_candidate(Stream(n)), (7, 1), "always this", "", ASKED, wrong_at)
     assert group.is_exhausted
+
+
+def test_with_another_target_the_best_candidate_is_tried_first_and_scored_anew() -> None:
+    """Else no run that has to match more would ever be better than one that had not to."""
+    group, best = tried(), {(7, "", ""): 5}
+    group.learn(best, (9, 0, 0), "agrees", "", ASKED)
+    group.begin_anew()
+    assert group.next_candidate(Stream(1)) == best
+    group.learn(best, (7, 3, 4), "wrong", "broker-1", ASKED)
+    assert group.best_score == (7, 3, 4)
