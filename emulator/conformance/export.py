@@ -13,6 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 import msgspec
 
 from emulator.conformance.recording import Fact, ProduceResult, Recording
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import profile_of, profiles
 from emulator.kafka.profiles.guards.following import TRUNCATION_BY_EPOCH
 from emulator.trace import events
@@ -258,6 +259,9 @@ def _leader_and_isr(event: events.LeaderAndIsr) -> Iterator[Fact]:
 
 @_converts(events.LeaderAndIsrIgnored)
 def _leader_and_isr_ignored(event: events.LeaderAndIsrIgnored) -> Iterator[Fact]:
+    if event.error == Errors.UNKNOWN_TOPIC_OR_PARTITION.name:
+        # A broker that is no replica logs no leader epoch; recordings have no such fact.
+        return
     named = _named(event.state.partition)
     yield _fact(event, "leader_and_isr_ignored", **named, leader_epoch=event.state.leader_epoch)
 

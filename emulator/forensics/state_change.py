@@ -70,7 +70,7 @@ def _record_state(account: Account, state: PartitionState) -> None:
 @sentence(
     LOGGER,
     r"[Ii]gnoring LeaderAndIsr request from controller (?P<from>\d+) with correlation id \d+"
-    r" epoch (?P<epoch>\d+) for partition (?P<partition>\S+) since (?P<why>.*)",
+    r" epoch (?P<epoch>\d+) for partition (?P<partition>\S+) (?:since|as) (?P<why>.*)",
 )
 def _leader_and_isr_ignored(account: Account, match: re.Match[str]) -> None:
     partition = _partition(match)
