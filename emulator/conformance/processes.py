@@ -24,13 +24,13 @@ class Process:
     """None: it ran when the recording began."""
     registers_ms: int | None = None
     """Its registration, or its first attempt; None: it ended before."""
-    refused: Fact | None = None
-    """The request of a process that did not get its registration."""
+    refused_request: Fact | None = None
+    """For its registration, which it did not get."""
     ended_ms: float = math.inf
 
     @property
     def is_registered(self) -> bool:
-        return self.registers_ms is not None and self.refused is None
+        return self.registers_ms is not None and self.refused_request is None
 
     @property
     def boot_ms(self) -> int | None:

@@ -9,6 +9,7 @@ not know what is compared.
 
 import gzip
 import json
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -133,12 +134,12 @@ class Recording:
         )
 
     @cached_property
-    def _timed(self) -> list[Fact]:
+    def _facts_when_written(self) -> list[Fact]:
         return _commands_when_written(self.events)
 
     def of(self, *kinds: str) -> Iterator[Fact]:
         """The facts of these kinds, each command of Kafka's tools when its znode was written."""
-        return (fact for fact in self._timed if fact["kind"] in kinds)
+        return (fact for fact in self._facts_when_written if fact["kind"] in kinds)
 
     def fields(self, kind: str) -> frozenset[str]:
         """All fields of facts of this kind, which are the fields that this version logs."""
@@ -165,27 +166,33 @@ def read_recording(folder: Path | str) -> Recording:
     return Recording(settings, events, results, str(folder))
 
 
-def _commands_when_written(events: list[Fact]) -> list[Fact]:
+def _commands_when_written(facts: list[Fact]) -> list[Fact]:
     """The facts with each command of Kafka's tools at the time when its znode was written. The
     recorder notes the first request of the tool, which is a read up to 343 ms earlier.
     """
+    commands = [
+        (number, written)
+        for number, fact in enumerate(facts)
+        if fact["kind"] == "stimulus" and (written := _write_of(fact)) is not None
+    ]
+    if not commands:
+        # A guided search exports a run in many small pieces, most of them without a command.
+        return facts
     writes = [
-        (fact["t"], op["op"], op.get("path"))
-        for fact in events
+        (fact["t"], (op["op"], op.get("path")))
+        for fact in facts
         if fact["kind"] == "zookeeper" and not fact.get("broker")
         for op in fact.get("ops", [fact])
     ]
-    moved: list[Fact] = []
-    for number, fact in enumerate(events):
-        written = _write_of(fact) if fact["kind"] == "stimulus" else None
-        if written is not None:
-            until = next(
-                (later["t"] for later in events[number + 1 :] if _write_of(later) == written), None
-            )
-            at = next((t for t, *what in writes if t >= fact["t"] and tuple(what) == written), None)
-            if at is not None and (until is None or at < until):
-                fact = fact | {"t": at}
-        moved.append(fact)
+    moved = list(facts)
+    until: dict[tuple[str, str], float] = {}
+    """When the next command that writes the same was given: its write is not this one's."""
+    for number, written in reversed(commands):
+        fact = facts[number]
+        at = next((t for t, what in writes if t >= fact["t"] and what == written), None)
+        if at is not None and at < until.get(written, math.inf):
+            moved[number] = fact | {"t": at}
+        until[written] = fact["t"]
     return sorted(moved, key=lambda fact: fact["t"])
 
 

@@ -126,8 +126,8 @@ class Run:
         self.world.latencies.forget(f"broker-{broker}")
         launched_us = self.kernel.now
         registered_us = None if registered_ms is None else self.up_us + registered_ms * 1000
-        # It is launched when the last process is dead. A process that may not register may run
-        # longer here than in the recording, and until after the next one's registration there.
+        # It is launched when the last process is dead. One that stops, or that may not register,
+        # may run longer here than in the recording: until after the next one's registration there.
         if registered_us is None or registered_us <= launched_us:
             self.cluster.start(broker)
             return
@@ -184,10 +184,10 @@ class Run:
 
     def next_action(self) -> None:
         """Run until the next action and apply it."""
-        step = self.scenario.steps[self.segment]
-        self._run_up_to(step)
+        self.run_on()
+        action = self.scenario.steps[self.segment].action
         self.segment += 1
-        self.apply(step.action)
+        self.apply(action)
 
     def next_segment(self, until_us: int | None = None) -> None:
         """Apply the next action and run until just before the following one (or to the end); or
@@ -196,7 +196,8 @@ class Run:
         self.run_on(until_us)
 
     def run_on(self, until_us: int | None = None) -> None:
-        """Run until just before the next action (or to the end), or only until a moment."""
+        """Run until just before the next action (or to the end), or only until a moment. Prepares
+        the machine's model for that action."""
         if self.over:
             at_us = self.scenario.duration_us
         else:
@@ -204,11 +205,6 @@ class Run:
             self._prepare(step)
             at_us = step.at_us
         self.run_to(at_us if until_us is None else until_us)
-
-    def _run_up_to(self, step: Step) -> None:
-        """Run until just before an action, and prepare the machine's model for it."""
-        self._prepare(step)
-        self.run_to(step.at_us)
 
     def _prepare(self, step: Step) -> None:
         if self._prepared <= self.segment and self._machine_load is not None:

@@ -18,7 +18,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -63,18 +63,20 @@ LEAST_SEARCH_S = 5.0
 
 @dataclass
 class Case:
-    """One recording, and what is known of it. `run`: one of several of a script."""
+    """One recording, and what is known of it. `run`: one of several of a script. `of_set`: the set
+    that `--sets` names."""
 
     folder: Path
     kafka: str
     recording: str
+    of_set: str
     run: str = ""
     examined: list[Examined] = field(default_factory=list)
     verdict: Verdict | None = None
     result: GuidedMatch | None = None
 
     @property
-    def key(self) -> tuple[str, str, str]:
+    def place(self) -> tuple[str, str, str]:
         return self.kafka, self.recording, self.run
 
     @property
@@ -85,6 +87,11 @@ class Case:
     def is_matched(self) -> bool:
         by_search = self.result is not None and self.result.is_match
         return by_search or (self.verdict is not None and self.verdict.matched)
+
+    @property
+    def keeps_choices(self) -> bool:
+        """Whether the choices of a match are kept, and played again by the next measurement."""
+        return self.of_set != "kept-apart"
 
     @property
     def choices(self) -> Path:
@@ -99,7 +106,7 @@ class Case:
 
     def row(self) -> RecordingResult:
         assert self.verdict is not None
-        return recording_result(*self.key, self.verdict, self.result)
+        return recording_result(*self.place, self.verdict, self.result)
 
     def delays(self) -> list[DelayRow]:
         assert self.verdict is not None
@@ -108,21 +115,14 @@ class Case:
 
 
 class Measurement:
-    """What is measured of one set: `name` is that of its files, which are renewed with each
-    recording. `every`: all recordings of the set; rows of others are dropped. `keeps_choices`: a
-    match is kept, and played again by the next measurement."""
+    """What is measured of the recordings that share files: `name` is that of the files, which are
+    renewed with each recording. `every`: all of these recordings, chosen or not; only rows of
+    recordings that are gone are dropped."""
 
-    def __init__(
-        self,
-        name: str,
-        every: list[Case],
-        options: argparse.Namespace,
-        *,
-        keeps_choices: bool = True,
-    ) -> None:
+    def __init__(self, name: str, every: Iterable[Case], options: argparse.Namespace) -> None:
         self.name, self.options = name, options
-        self._keeps_choices = keeps_choices
-        known = {case.key for case in every}
+        every = list(every)
+        known = {case.place for case in every}
         rows = [(row.place, row) for row in read_rows(name, RecordingResult)]
         self._rows = {place: row for place, row in rows if place in known}
         self.cases = [case for case in every if self._is_chosen(case)]
@@ -135,9 +135,10 @@ class Measurement:
         ]
 
     def _is_chosen(self, case: Case) -> bool:
-        options, row = self.options, self._rows.get(case.key)
+        options, row = self.options, self._rows.get(case.place)
         return (
-            (not options.only or case.recording in options.only)
+            case.of_set in options.sets
+            and (not options.only or case.recording in options.only)
             and (not options.versions or case.kafka in options.versions)
             and not (options.unmatched and row is not None and _is_up_to_date(row))
         )
@@ -153,8 +154,8 @@ class Measurement:
                 if case.verdict.matched or until >= options.seeds:
                     break
                 until = min(2 * until, options.seeds)
-            if not case.verdict.matched and self._keeps_choices:
-                case.result = replayed(reference, script, case.choices, options.jobs)
+            if not case.verdict.matched and case.keeps_choices:
+                case.result = replay_choices(reference, script, case.choices, options.jobs)
             how = "not matched"
             if case.is_matched:
                 how = "matched" if case.verdict.matched else "matched by kept choices"
@@ -189,7 +190,7 @@ class Measurement:
 
         case.result = guided(reference, script, budget, examine, ignore_progress)
         row = case.row()
-        if case.result.is_match and self._keeps_choices:
+        if case.result.is_match and case.keeps_choices:
             case.choices.parent.mkdir(parents=True, exist_ok=True)
             write_choices(case.result.choices, case.choices)
         how = "matched" if case.is_matched else f"not matched: {row.difference}"
@@ -209,11 +210,11 @@ class Measurement:
             self.write(case)
 
     def write(self, case: Case) -> None:
-        self._rows[case.key] = case.row()
-        write_rows(self.name, [self._rows[key] for key in sorted(self._rows)])
+        self._rows[case.place] = case.row()
+        write_rows(self.name, [self._rows[place] for place in sorted(self._rows)])
         if self._has_delays:
-            place = case.kafka, case.label
-            others = [row for row in self._delays if (row.kafka, row.recording) != place]
+            of_case = case.kafka, case.label
+            others = [row for row in self._delays if (row.kafka, row.recording) != of_case]
             self._delays = [*others, *case.delays()]
             self._delays.sort(key=lambda row: (row.kafka, row.recording))
             write_rows("delays", self._delays)
@@ -232,7 +233,7 @@ def _is_up_to_date(row: RecordingResult) -> bool:
     return row.is_matched and row.latencies == latency.VERSION
 
 
-def replayed(
+def replay_choices(
     reference: Reference, script: player.Script, file: Path, jobs: int
 ) -> GuidedMatch | None:
     """The match of kept choices; None: there are none for these latencies, or they match no
@@ -273,7 +274,12 @@ def main() -> int:
     )
     options = parser.parse_args()
     until_s = time.monotonic() + options.minutes * 60
-    measurements = [measurement for measurement in sets(options) if measurement.cases]
+    files = {
+        "recordings": given_cases(options.recordings),
+        "versions": version_cases(),
+        "random": random_cases(),
+    }
+    measurements = [Measurement(name, cases, options) for name, cases in files.items()]
     progress = Log(until_s)
     for measurement in measurements:
         measurement.play(progress.say)
@@ -286,24 +292,14 @@ def main() -> int:
         measurement.search(case, seconds, progress.say)
     for measurement, case in pending:
         measurement.play_more(case, until_s, progress.say)
-    for name in options.sets:
+    is_whole = not (options.only or options.versions or options.unmatched)
+    for name in options.sets if is_whole else ():
+        # The page says of a set when it was measured as a whole; each row has its own commit.
         if name != "versions":
             file = "measured" if name == "given" else f"{name}-measured"
             write_rows(file, [measured_now(options)])
     write_page()
     return 0
-
-
-def sets(options: argparse.Namespace) -> Iterator[Measurement]:
-    """The sets that were asked for."""
-    if "given" in options.sets:
-        yield Measurement("recordings", list(given_cases(options.recordings)), options)
-    if "versions" in options.sets:
-        yield Measurement("versions", list(version_cases()), options)
-    if "random" in options.sets or "kept-apart" in options.sets:
-        keeps_choices = "kept-apart" not in options.sets
-        cases = list(random_cases(options.sets))
-        yield Measurement("random", cases, options, keeps_choices=keeps_choices)
 
 
 class Log:
@@ -333,21 +329,21 @@ def given_cases(recordings: Path) -> Iterator[Case]:
     for of_version in sorted(recordings.glob("kafka-*")):
         for folder in folders(of_version):
             if folder.name not in NOT_TO_BE_MATCHED:
-                yield Case(folder, of_version.name.removeprefix("kafka-"), folder.name)
+                yield Case(folder, of_version.name.removeprefix("kafka-"), folder.name, "given")
     for of_version in sorted(recordings.glob("repeats/kafka-*")):
         for script in folders(of_version):
             for run in folders(script):
                 kafka = of_version.name.removeprefix("kafka-")
-                yield Case(run, kafka, script.name, run.name)
+                yield Case(run, kafka, script.name, "given", run.name)
 
 
 def version_cases() -> Iterator[Case]:
     for of_version in sorted(RECORDINGS.glob("kafka-*")):
         for story in folders(of_version):
-            yield Case(story, of_version.name.removeprefix("kafka-"), story.name)
+            yield Case(story, of_version.name.removeprefix("kafka-"), story.name, "versions")
 
 
-def random_cases(of_sets: Sequence[str]) -> Iterator[Case]:
+def random_cases() -> Iterator[Case]:
     """Scripts that were recorded once have no `run`."""
     for of_version in sorted(RECORDINGS.glob("random/kafka-*")):
         kafka = of_version.name.removeprefix("kafka-")
@@ -355,9 +351,7 @@ def random_cases(of_sets: Sequence[str]) -> Iterator[Case]:
             of_set = "kept-apart" if is_kept_apart(int(script.name)) else "random"
             name, runs = random_name(int(script.name)), folders(script)
             for run in runs:
-                case = Case(run, kafka, name, run.name if len(runs) > 1 else "")
-                if of_set in of_sets:
-                    yield case
+                yield Case(run, kafka, name, of_set, run.name if len(runs) > 1 else "")
 
 
 def folders(parent: Path) -> list[Path]:

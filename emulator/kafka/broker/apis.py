@@ -362,6 +362,8 @@ class KafkaApis:
         (LeaderAndIsrRequest.scala@0.9.0.1 PartitionStateInfo, LeaderAndIsrRequest.java@0.10.2.2,
         MetadataCache.scala@0.10.2.2 partitionStateToPartitionStateInfo)."""
         profile = self._context.profile
+        if profile.received_replicas == "in-order":
+            return request
         library = LIBRARIES[profile.scala]
 
         def read(replicas: tuple[int, ...]) -> tuple[int, ...]:
@@ -372,8 +374,6 @@ class KafkaApis:
                 listed = library.set_order(listed, int)
             return tuple(listed)
 
-        if profile.received_replicas == "in-order":
-            return request
         states = (replace(state, replicas=read(state.replicas)) for state in request.states)
         return replace(request, states=tuple(states))
 

@@ -113,7 +113,7 @@ class FetchSession:
         self._last_place = 0
         self._in_order: list[CachedPartition] | None = None
         self.partitions = {
-            p.partition: CachedPartition(self, self._remembered(p)) for p in partitions
+            fetch.partition: CachedPartition(self, fetch) for fetch in self._to_cache(partitions)
         }
         self.awake = dict(self.partitions)
         """The partitions that are not idle: a fetch reads these."""
@@ -144,7 +144,7 @@ class FetchSession:
 
     def update(self, request: FetchRequest) -> None:
         """Apply the request's added, changed and removed partitions."""
-        for fetch in map(self._remembered, request.partitions):
+        for fetch in self._to_cache(request.partitions):
             cached = self.partitions.get(fetch.partition)
             if cached is None:
                 cached = CachedPartition(self, fetch)
@@ -161,12 +161,12 @@ class FetchSession:
             self._in_order = None
         self.epoch = next_epoch(self.epoch)
 
-    def _remembered(self, fetch: FetchPartition) -> FetchPartition:
-        """The fetch as the session's next fetches read it: up to 2.4 without its leader epoch, so
-        that no leader refuses it (KAFKA-9338)."""
+    def _to_cache(self, fetches: Iterable[FetchPartition]) -> Iterable[FetchPartition]:
+        """The fetches as the session's next ones read them: up to 2.4 without leader epochs, so
+        that no leader refuses them (KAFKA-9338)."""
         if self._keeps_epochs:
-            return fetch
-        return msgspec.structs.replace(fetch, current_leader_epoch=NO_EPOCH)
+            return fetches
+        return [msgspec.structs.replace(f, current_leader_epoch=NO_EPOCH) for f in fetches]
 
     def in_turn(self, but: Container[TopicPartition] = ()) -> Iterator[FetchPartition]:
         """The partitions that are not idle, in order, without those in `but`. The reader may wait

@@ -58,7 +58,7 @@ async def shut_down(
     if one_by_one:
         # What it led and what it followed in turn: a StopReplica may overtake the LeaderAndIsr of a
         # partition whose leader is still to move.
-        for partition in filter(is_affected, _in_set(parts, hosted)):
+        for partition in filter(is_affected, _in_set_order(parts, hosted)):
             if leads(partition):
                 await _move(parts, broker, leading=[partition])
             else:
@@ -98,7 +98,9 @@ async def _move(
     await parts.replicas.handle_state_changes(leaving, ReplicaState.OFFLINE)
 
 
-def _in_set(parts: ControllerParts, hosted: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+def _in_set_order(
+    parts: ControllerParts, hosted: Sequence[TopicPartition]
+) -> Sequence[TopicPartition]:
     """The partitions in the order of an immutable Set of (partition, number of replicas), which was
     read from a mutable Map (ControllerContext.scala@1.0.2 partitionsOnBroker)."""
     context, library = parts.context, LIBRARIES[parts.host.profile.scala]

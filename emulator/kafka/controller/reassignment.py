@@ -146,7 +146,7 @@ class Reassignments:
         self, commanded: Mapping[TopicPartition, tuple[int, ...]]
     ) -> list[TopicPartition]:
         moves = {
-            p: self._as_kept(assignment_towards(self._context.assignment(p), to))
+            p: self._with_set_order(assignment_towards(self._context.assignment(p), to))
             for p, to in commanded.items()
         }
         # Remember all moves before the first one starts: one that completes at once rewrites the
@@ -158,7 +158,7 @@ class Reassignments:
             await self._maybe_remove_from_command(lambda p, _: p in failed)
         return [p for p in results if p not in failed]
 
-    def _as_kept(self, assignment: ReplicaAssignment) -> ReplicaAssignment:
+    def _with_set_order(self, assignment: ReplicaAssignment) -> ReplicaAssignment:
         """Up to 2.3 the replicas of a move are an immutable Set of the target and the original
         ones."""
         if self._moves_in_order:

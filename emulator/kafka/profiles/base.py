@@ -91,9 +91,9 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     wait for the polls of its purgatories' reapers (3.3). `quota_reapers_at_stop`: it waits for so
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
-    (3.3). `scala`: the library that orders sets and maps in the recorded builds. `sent_before_rpc`:
-    request versions of a broker that still writes ISRs itself although its code supports AlterIsr
-    (inter.broker.protocol.version 2.6).
+    (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
+    `sent_before_rpc`: request versions of a broker that still writes ISRs itself although its code
+    supports AlterIsr (inter.broker.protocol.version 2.6).
     """
 
     name: str

@@ -105,7 +105,8 @@ def inputs_of(real: Recording) -> Recording:
         {key: value for key, value in fact.items() if key not in _OUTCOMES}
         for fact in real.of("stimulus")
     ]
-    refused = [one.refused for one in processes_of(real) if one.refused is not None]
+    requests = (one.refused_request for one in processes_of(real))
+    refused = [request for request in requests if request is not None]
     return Recording(
         real.settings, sorted([*actions, *refused], key=lambda fact: fact["t"]), name=real.name
     )

@@ -28,7 +28,7 @@ from emulator.trace import events
 from emulator.trace.events import AnyEvent
 
 LONG_MS = 2000
-"""A group goes on for so long after its last action; then another one begins."""
+"""So long after a group's last action, the next one begins within the same segment."""
 _OFF_US = 137
 """Groups within a segment begin a little after the millisecond at which the one before ended: no
 client's period ends there."""
@@ -102,19 +102,23 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
             SegmentGroup(
                 group, _moments(group, ends, creates, due), about[number], about[number + 1]
             ),
-            ends[group[-1] - 1] if group[0] else ends[0],
+            ends,
         )
     ]
 
 
-def _divided(group: SegmentGroup, began_ms: int) -> Iterator[SegmentGroup]:
-    """The group in parts that last no longer than LONG_MS after its last action."""
-    cuts = list(range(began_ms + LONG_MS, group.moments[-1] - LONG_MS // 2, LONG_MS))
-    if len(group.moments) == 1 or not cuts:
-        # A boot, or a creation, which is judged only at its end.
+def _divided(group: SegmentGroup, ends: list[int]) -> Iterator[SegmentGroup]:
+    """The group in parts of LONG_MS after its last action; the last part has 0.5 to 1.5 of it."""
+    if len(group.moments) == 1:
+        # A boot or a creation is judged only at its end; a short group need not be divided.
         yield group
         return
-    since_ms, last = began_ms, group.segments[-1]
+    last = group.segments[-1]
+    since_ms = began_ms = ends[last - 1]
+    cuts = range(began_ms + LONG_MS, group.moments[-1] - LONG_MS // 2, LONG_MS)
+    if not cuts:
+        yield group
+        return
     for cut_ms in (*cuts, group.moments[-1]):
         is_last, is_first = cut_ms == group.moments[-1], since_ms == began_ms
         inside = tuple(ms for ms in group.moments if since_ms < ms < cut_ms)

@@ -40,7 +40,11 @@ BOUNCED = (
 def test_a_process_has_its_launch_its_registration_and_its_end() -> None:
     first, refused, last = processes_of(recorded(*BOUNCED))
     assert first == Process(1, -2000, -800, ended_ms=5000)
-    assert (refused.registers_ms, refused.refused, refused.ended_ms) == (7100, asked(7100), 7400)
+    assert (refused.registers_ms, refused.refused_request, refused.ended_ms) == (
+        7100,
+        asked(7100),
+        7400,
+    )
     assert not refused.is_registered
     assert last == Process(1, 9000, 9900, ended_ms=inf)
     assert [one.boot_ms for one in (first, refused, last)] == [1200, 1100, 900]
@@ -54,7 +58,7 @@ def test_a_process_that_may_not_register_boots_as_long_as_the_recorded_one() -> 
 
 def test_a_process_that_ends_before_it_asks_has_no_registration() -> None:
     (_, ended) = processes_of(recorded(*BOUNCED[:4], did(6100, "exited")))
-    assert (ended.registers_ms, ended.refused, ended.boot_ms) == (None, None, None)
+    assert (ended.registers_ms, ended.refused_request, ended.boot_ms) == (None, None, None)
 
 
 def test_a_stop_that_takes_longer_than_the_recorded_one_delays_the_next_start() -> None:

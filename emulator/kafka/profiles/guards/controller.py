@@ -282,14 +282,14 @@ ADDED_REPLICAS_GO_ONLINE_TOGETHER = Guard(
 
 SEND_THREAD_SHUTDOWN_ENDS_REQUEST = Guard(
     name="send-thread-shutdown-ends-request",
-    kafka="KAFKA-7576",
-    since="2.1.1",
+    kafka="KAFKA-4959",
+    since="2.0.1",
     unneeded_before="0.10.2",
-    does="The end of a send thread closes its connection first. Without it (KAFKA-4959): the"
-    " controller waits for the response to the request in flight. If a paused broker's session"
-    " expires, it elects no other leaders until that broker runs again, or until"
-    " request.timeout.ms.",
-    citation="spec §6.10; ControllerChannelManager.scala@1.1.1 removeExistingBroker, @2.1.1"
+    does="The end of a send thread closes its connection first. Without it (from 0.10.2, for"
+    " KAFKA-4959, to 1.1): the controller waits for the response to the request in flight. If a"
+    " paused broker's session expires, it elects no other leaders until that broker runs again,"
+    " or until request.timeout.ms.",
+    citation="spec §6.10; ControllerChannelManager.scala@1.1.1 removeExistingBroker, @2.0.1"
     " RequestSendThread.initiateShutdown (bytecode; recordings of 0.10.2.2, 1.0.2 and 1.1.1"
     " five-brokers-pauses)",
 )
