@@ -186,8 +186,11 @@ def conclude(
     reference: Reference, examined: Sequence[Examined], tolerance_ms: float = TOLERANCE_MS
 ) -> Verdict:
     assert examined, "a verdict needs at least one run"
-    nearest = min(examined, key=lambda run: run.distance)
     agreeing = [run for run in examined if run.agrees]
+    if agreeing:
+        nearest = min(agreeing, key=lambda run: len(run.lacking))
+    else:
+        nearest = min(examined, key=lambda run: run.distance)
 
     # Keys in which none of the runs is equal. Agreeing runs have no difference in points 1, 3 and
     # 4. If none agrees, only the nearest run shows what prevents a match.

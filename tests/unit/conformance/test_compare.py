@@ -108,6 +108,15 @@ def test_the_nearest_run_says_what_is_missing() -> None:
     assert {point for point, d in verdict.nearest_differences.items() if d} == {1}
 
 
+def test_of_runs_that_agree_the_nearest_lacks_least() -> None:
+    lacking = replace(altered("flapping", "a request with another version"), name="lacking")
+    whole = replace(recorded("flapping"), name="whole")
+    for runs in ([lacking, whole], [whole, lacking]):
+        verdict = judge(recorded("flapping"), runs)
+        assert verdict.nearest_run == "whole"
+        assert not any(verdict.nearest_differences.values())
+
+
 def test_a_difference_shows_both_sides_and_what_was_alike_before() -> None:
     verdict = judge(recorded("flapping"), [altered("flapping", "a lost state write", nth=4)])
     difference = verdict.first_difference
