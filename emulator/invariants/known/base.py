@@ -16,7 +16,7 @@ from typing import ClassVar
 from emulator.invariants.base import Violation
 from emulator.invariants.brokers_are_registered import UnknownBrokers
 from emulator.invariants.replicas_return_to_isr import MissingReplicas
-from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard
 from emulator.registry import classes_of
 from emulator.trace.events import (
@@ -79,13 +79,19 @@ def missing_members(violation: Violation) -> set[int]:
     return {violation.broker}
 
 
+def profile_of(at: AnyEvent, events: Sequence[AnyEvent]) -> Profile | None:
+    """The version of this event's broker at that time; None: the trace does not have its start."""
+    for event in reversed(events[: at.seq]):
+        if isinstance(event, BrokerStarting) and event.broker == at.broker:
+            return profiles()[event.profile]
+    return None
+
+
 def lacks(guard: Guard, at: AnyEvent, events: Sequence[AnyEvent]) -> bool:
     """Whether the version of this event's broker at that time lacks the guard. Guards that were
     switched for a run are not in the trace, so violations caused by them are not recognised."""
-    for event in reversed(events[: at.seq]):
-        if isinstance(event, BrokerStarting) and event.broker == at.broker:
-            return guard not in profiles()[event.profile].guards
-    return False
+    profile = profile_of(at, events)
+    return profile is not None and guard not in profile.guards
 
 
 def unknown_leaders(

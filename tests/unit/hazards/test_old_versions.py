@@ -168,6 +168,25 @@ def test_an_epoch_that_is_raised_while_controller_is_anothers(version: str, name
     assert recognise(obeyed, history.events) == name, "a later election does not undo it"
 
 
+@pytest.mark.parametrize(("version", "name"), [("1.0", "outdated controller change"), ("1.1", "")])
+def test_a_new_controller_that_takes_its_predecessor_for_its_successor(
+    version: str, name: str
+) -> None:
+    history = running(version).elected(2, 2).elected(3, 3)
+    history.tell(e.ControllerResigned, 3, 3)
+    lacking = AnotherController(0, facts=(-1, 0), broker=3)
+    assert recognise(lacking, history.events) == name
+    unknown = UnknownToController(facts=(-1, 0), partition=ORDERS)
+    assert recognise(unknown, history.events) == name
+    history.logged(3, "delete", "/controller")
+    assert recognise(lacking, history.events) == "", "now all brokers run for election"
+
+
+def test_a_controller_without_a_predecessor_resigns_for_another_reason() -> None:
+    history = running("1.0").tell(e.ControllerResigned, 3, 1)
+    assert recognise(AnotherController(0, facts=(-1, 0), broker=3), history.events) == ""
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-7482"), ("2.1", "")])
 def test_a_broker_that_shuts_down_and_is_not_told_who_leads(version: str, name: str) -> None:
     history = running(version)
