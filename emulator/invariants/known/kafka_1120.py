@@ -22,12 +22,17 @@ class MissesABounce(Hazard):
         "A broker dies and returns before the busy controller has looked. The list of brokers is "
         "as before, so the controller sends the broker nothing about its partitions."
     )
-    breaks = ("brokers are registered", "metadata converges", "replicas return to isr")
+    breaks = (
+        "brokers are registered",
+        "followers fetch",
+        "metadata converges",
+        "replicas return to isr",
+    )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
-        """The violation's broker, or each missing ISR member, was away, and the controller did not
-        notice."""
-        unseen, missed = set[int](), set[int]()
+        """The violation's broker was away, and the controller did not notice; or each missing ISR
+        member was, or the leader that it follows: that one does not know that it leads."""
+        unseen, missed, follows = set[int](), set[int](), dict[int, int]()
         for event in events:
             match event:
                 case e.ZkTransaction(op="create", path=at) if at == paths.broker_id(event.broker):
@@ -36,10 +41,16 @@ class MissesABounce(Hazard):
                     unseen, missed = set(), set()
                 case e.BrokerStarting():
                     missed.discard(event.broker)
+                    follows.pop(event.broker, None)
+                case e.BecomesFollower(partition=violation.partition):
+                    follows[event.broker] = event.leader
+                case e.BecomesLeader(partition=violation.partition):
+                    follows.pop(event.broker, None)
                 case e.BrokerChange():
                     missed -= {*event.added, *event.deleted, *event.bounced}
                     unseen -= {*event.added, *event.bounced}
                     if lacks(BROKER_EPOCHS, event, events):
                         missed |= unseen & set(event.live)
                     unseen -= set(event.live)
-        return violation.broker in missed or missing_members(violation) <= missed
+        waits = {follower for follower, leader in follows.items() if leader in missed}
+        return violation.broker in missed | waits or missing_members(violation) <= missed | waits

@@ -487,6 +487,20 @@ def test_a_bounce_that_the_controller_does_not_see(version: str, hazard: str) ->
     assert recognise(STAYS_OUT, history.elected(1).events) == "", "a new controller tells all"
 
 
+@pytest.mark.parametrize(("bounced", "hazard"), [(1, "KAFKA-1120"), (3, "")])
+def test_a_leader_whose_bounce_the_controller_does_not_see(bounced: int, hazard: str) -> None:
+    """It does not know that it leads: its follower's fetches are refused."""
+    history = History().tell(e.BrokerStarting, 3, "2.1").elected().created()
+    history.tell(e.BecomesFollower, 2, ORDERS, 1, 0, 5, 5)
+    registration = f"/brokers/ids/{bounced}"
+    history.logged(bounced, "delete", registration).tell(e.BrokerStarting, bounced, "2.1")
+    history.logged(bounced, "create", registration).tell(e.BrokerChange, 3, (), (), (), REPLICAS)
+    assert recognise(STAYS_OUT, history.events) == hazard
+    waits = DoesNotFetch(1, facts=(-1, 1), broker=2, partition=ORDERS)
+    assert recognise(waits, history.events) == hazard
+    assert recognise(waits, history.elected(1).events) == "", "a new controller tells all"
+
+
 def test_a_bounce_that_the_controller_sees() -> None:
     history = History().tell(e.BrokerStarting, 3, "2.1").elected().created()
     history.logged(2, "create", "/brokers/ids/2").tell(e.BrokerChange, 3, (2,), (), (), REPLICAS)
