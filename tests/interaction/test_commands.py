@@ -112,6 +112,24 @@ def test_the_command_is_looked_for_read_carried_out_deleted_and_looked_for_again
         play >> multi_ok() << f"exists {ELECTION} W" >> no_node
 
 
+def test_up_to_1_0_one_partition_is_elected_after_the_other_and_a_preferred_leader_stays() -> None:
+    """As in recordings of 0.8.2.2 and 0.10.2.2 (five-brokers-moves)."""
+    leads = {ORDERS_0: led_by(1, (1, 2)), ORDERS_1: led_by(2, (2, 1))}
+    with Commanded(leads, profile="1.0") as play:
+        commanded = election_of(ORDERS_1, ORDERS_0)
+        play >> watch(CREATED, ELECTION) << f"exists {ELECTION} W" >> ok()
+        play << f"getData {ELECTION} W" >> commanded << f"exists {ELECTION} W" >> ok()
+        play << f"getData {ELECTION} W" >> commanded << "getData orders-1"
+        play >> state(2, (2, 1), version=5)
+        play << f"[{FENCE}, set orders-1 at v5: leader 1, epoch 5, isr 2,1, controller 7]"
+        play >> multi_ok(version=6)
+        play << "getData orders-0" >> state(1, (1, 2), version=3)
+        told = [line for line in play.said if "LeaderAndIsr" in line]
+        assert told
+        assert not any("orders-0" in line for line in told)
+        play.forget()
+
+
 def test_a_command_that_nobody_can_read_is_deleted() -> None:
     with Commanded({ORDERS_0: led_by(2, (2, 1, 3))}) as play:
         play >> watch(CREATED, ELECTION) << f"exists {ELECTION} W" >> ok()

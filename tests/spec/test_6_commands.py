@@ -63,6 +63,30 @@ def test_6_12_a_preferred_election_gives_leadership_back_to_the_first_replica(th
         assert command == (["create", "delete"] if through == "znode" else [])
 
 
+NEEDED = "preferred-only-where-needed"
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "epoch"),
+    [
+        ("1.0", {}, 0),
+        ("1.1", {}, 1),
+        ("2.1", {}, 1),
+        ("2.4", {}, 0),
+        ("2.1", {NEEDED: True}, 0),
+        ("2.6", {NEEDED: False}, 1),
+    ],
+)
+def test_6_12_from_1_1_to_2_1_a_preferred_leader_is_elected_again(
+    profile: str, guards: dict[str, bool], epoch: int
+) -> None:
+    with Emulated(1, 2, 3, profile=profile, guards=guards) as cluster:
+        cluster.topic("orders", (3, 2)).now_on()
+        cluster.do(PreferredElection((("orders", 0),), "znode")).run_ms(1500)
+        it = cluster.state().leader_and_isr
+        assert (it.leader, it.leader_epoch, it.isr) == (3, epoch, (3, 2))
+
+
 def test_6_12_the_command_znode_is_watched_again_after_it_was_deleted() -> None:
     with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS) as cluster:
         cluster.topic("orders", (3, 2)).now_on()

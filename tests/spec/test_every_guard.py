@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "preferred-only-where-needed": "test_6_commands:"
+    "test_6_12_from_1_1_to_2_1_a_preferred_leader_is_elected_again",
     "send-thread-shutdown-ends-request": "test_6_by_version:"
     "test_6_10_from_0_10_2_to_1_1_a_request_to_a_paused_broker_delays_its_fail_over",
     "removed-replicas-not-sent-roles": "test_6_commands:"

@@ -26,7 +26,7 @@ from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict
 from emulator.conformance.recording import Recording, read_recording
 from emulator.conformance.repeatability import near
-from emulator.search.guided.choices import BadChoices, read_choices, write_choices
+from emulator.search.guided.choices import BadChoices, inputs_of, read_choices, write_choices
 from emulator.search.guided.guided import GuidedMatch, guided, judge_choices
 from emulator.search.guided.restarts import Budget, Progress
 from emulator.worlds import latency
@@ -97,7 +97,7 @@ class Case:
     def choices(self) -> Path:
         """Where the choices of a match are kept."""
         name = f"{self.recording}{f'-{self.run}' if self.run else ''}.json.gz"
-        return CHOICES / f"kafka-{self.kafka}" / name
+        return CHOICES / self.of_set / f"kafka-{self.kafka}" / name
 
     def load(self) -> tuple[Reference, player.Script]:
         real = read_recording(self.folder)
@@ -236,12 +236,15 @@ def _is_up_to_date(row: RecordingResult) -> bool:
 def replay_choices(
     reference: Reference, script: player.Script, file: Path, jobs: int
 ) -> GuidedMatch | None:
-    """The match of kept choices; None: there are none for these latencies, or they match no
-    more."""
+    """The match of kept choices; None: there are none for these latencies and this recording, or
+    they match no more."""
     try:
         choices = read_choices(file)
     except BadChoices:
         return None
+    bare = inputs_of(reference.real)
+    if (choices.settings, list(choices.actions)) != (bare.settings, bare.events):
+        return None  # of an earlier recording of this script
 
     def examine(_: object, played: Recording) -> Examined:
         return reference.examine(played)

@@ -18,7 +18,10 @@ from emulator.kafka.controller.partition_state_machine import Election, Strategy
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.model.errors import Errors
-from emulator.kafka.profiles.guards.controller import PREFERRED_ONLY_IF_ELECTABLE
+from emulator.kafka.profiles.guards.controller import (
+    PREFERRED_ONLY_IF_ELECTABLE,
+    PREFERRED_ONLY_WHERE_NEEDED,
+)
 from emulator.kafka.protocol.messages import ElectionResults, ElectionType
 from emulator.trace.values import TopicPartition
 from zk import paths
@@ -33,6 +36,10 @@ class Elections:
         self._partitions, self._zk_client = parts.partitions, parts.zk_client
         self._look_again = partial(parts.put_if_active, "ReplicaLeaderElection", self.by_command)
         self._stays_subscribed = parts.host.profile.zookeeper_client == "zkclient"
+        # Up to 1.0 the state machine looks, after it has read the state.
+        self._leaves_out = (
+            PREFERRED_ONLY_WHERE_NEEDED in parts.host.guards and not self._stays_subscribed
+        )
         self._only_electable = PREFERRED_ONLY_IF_ELECTABLE in parts.host.guards
         self.handler = NodeChangeHandler(paths.PREFERRED_REPLICA_ELECTION, created=self._look_again)
 
@@ -88,7 +95,7 @@ class Elections:
                 errors[partition] = Errors.INVALID_TOPIC_EXCEPTION
             elif (
                 # An unclean election is needed only where no live broker leads.
-                self._leader(partition) == self._context.replicas(partition)[0]
+                self._leaves_out and self._leader(partition) == self._context.replicas(partition)[0]
                 if election_type is ElectionType.PREFERRED
                 else self._leader(partition) in self._context.live
             ):

@@ -57,6 +57,8 @@ class PartitionStateMachine:
         self._host, self._context = host, context
         self._zk_client, self._batch = zk_client, batch
         self._unclean_topics: dict[str, bool | ZooKeeperError] = {}
+        # Up to 1.0 a controller finishes one partition before it begins the next.
+        self._one_by_one = host.profile.zookeeper_client == "zkclient"
 
     async def startup(self) -> None:
         """Derive the states from the cache, then bring partitions online that are not."""
@@ -134,12 +136,15 @@ class PartitionStateMachine:
         # electLeaderForPartitions: a write that fails with BADVERSION is repeated at once with the
         # new state (H2). There is no back-off, so a leader that writes often delays this.
         elections: list[Election] = []
-        while elect:
-            finished, elect = await self._do_elect(elect, strategy or self.offline_strategy)
-            elections += finished
-        for election in elections:
-            if election.state is not None:
-                self._move(election.partition, PartitionState.ONLINE)
+        for waiting in ([p] for p in elect) if self._one_by_one else [elect]:
+            done: list[Election] = []
+            while waiting:
+                finished, waiting = await self._do_elect(waiting, strategy or self.offline_strategy)
+                done += finished
+            for election in done:
+                if election.state is not None:
+                    self._move(election.partition, PartitionState.ONLINE)
+            elections += done
         return elections
 
     def _move(self, partition: TopicPartition, target: PartitionState) -> None:
@@ -284,7 +289,15 @@ class PartitionStateMachine:
         recipients: dict[TopicPartition, tuple[int, ...]] = {}
         for partition, before in read.states.items():
             elected, recipients[partition] = strategy(partition, before)
-            if elected is None:
+            if (
+                self._one_by_one
+                and strategy == self.preferred_strategy
+                and before.leader == self._context.replicas(partition)[0]
+            ):
+                # LeaderElectionNotNeededException, which is swallowed.
+                unchanged = LeaderIsrAndControllerEpoch(before, self._context.epoch)
+                finished.append(Election(partition, unchanged))
+            elif elected is None:
                 nobody = StateChangeFailed(f"no electable replica for {partition}")
                 finished.append(Election(partition, None, nobody))
             else:

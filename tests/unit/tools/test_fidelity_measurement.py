@@ -8,7 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from emulator.conformance.compare import Verdict
+from emulator.conformance.compare import Reference, Verdict
+from emulator.conformance.player import script_of
+from emulator.conformance.recording import read_recording
+from emulator.search.guided.choices import choices_of, chosen_run, write_choices
+from tests.unit.conformance.failure_free import FOLDER
 from tools.fidelity import __main__ as fidelity
 from tools.fidelity.results import RecordingResult
 
@@ -53,3 +57,22 @@ def test_rows_of_recordings_that_are_not_played_now_stay(monkeypatch: pytest.Mon
     measurement.write(played)
 
     assert written["random"] == [judged_before, played.row()]
+
+
+@pytest.mark.parametrize(("kept", "plays"), [("flapping", True), ("idle-topic", False)])
+def test_choices_are_played_again_for_the_recording_that_they_are_of(
+    kept: str, plays: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    matched = msgspec.structs.replace(NOT_EQUAL, matched=True)
+    monkeypatch.setattr(fidelity, "judge_choices", lambda *_: (matched, []))
+    file, real = tmp_path / "choices.json.gz", read_recording(FOLDER / "flapping")
+    write_choices(choices_of(read_recording(FOLDER / kept), [chosen_run(1, {})], {}), file)
+    found = fidelity.replay_choices(Reference(real), script_of(real), file, jobs=1)
+    assert (found is not None) is plays
+
+
+def test_recordings_of_two_sets_keep_their_choices_apart() -> None:
+    given, story = (
+        fidelity.Case(Path(), "2.6.3", "controlled-shutdown", one) for one in ("given", "versions")
+    )
+    assert given.choices != story.choices

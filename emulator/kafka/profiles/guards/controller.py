@@ -149,6 +149,17 @@ OFFLINE_REPLICAS_AT_FAILOVER = Guard(
     citation="spec §6.2; ReplicaStateMachine.scala@2.3.1 startup",
 )
 
+PREFERRED_ONLY_WHERE_NEEDED = Guard(
+    name="preferred-only-where-needed",
+    kafka="KIP-183",
+    since="2.2",
+    unneeded_before="1.1",
+    does="A commanded election leaves out the partitions whose preferred replica leads. Without it"
+    " (from 1.1 on): they are elected again and get a new leader epoch.",
+    citation="spec §6.12; KafkaController.scala@2.2.2 and @2.1.1 PreferredReplicaLeaderElection"
+    " (bytecode; recordings of 1.1.1 and 2.1.1 five-brokers-moves)",
+)
+
 PREFERRED_ONLY_IF_ELECTABLE = Guard(
     name="preferred-only-if-electable",
     kafka="KAFKA-9866",
