@@ -257,7 +257,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
     parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
     parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
-    parser.add_argument("--seeds", type=int, default=20, help="random seeds for each recording")
+    parser.add_argument("--seeds", type=int, default=40, help="random seeds for each recording")
     parser.add_argument(
         "--most", type=int, default=640, help="seeds for a recording that fewer do not match"
     )
