@@ -136,7 +136,8 @@ class PartitionStateMachine:
         # electLeaderForPartitions: a write that fails with BADVERSION is repeated at once with the
         # new state (H2). There is no back-off, so a leader that writes often delays this.
         elections: list[Election] = []
-        for waiting in ([p] for p in elect) if self._one_by_one else [elect]:
+        groups = [[p] for p in elect] if self._one_by_one else [elect]
+        for waiting in groups:
             done: list[Election] = []
             while waiting:
                 finished, waiting = await self._do_elect(waiting, strategy or self.offline_strategy)
