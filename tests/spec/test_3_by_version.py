@@ -137,6 +137,32 @@ def test_3_3_up_to_2_4_a_shrink_pass_takes_the_write_lock_at_once(
             play << "isr-expiration: done"
 
 
+@pytest.mark.parametrize(
+    ("how", "answers"),
+    [
+        ({"profile": "0.9.0"}, True),
+        ({"profile": "1.1"}, True),
+        ({"profile": "2.1"}, False),
+        (without("fetches-read-under-lock"), True),
+        (having("fetches-read-under-lock", "1.0"), False),
+    ],
+)
+def test_3_3_up_to_2_0_a_delayed_fetch_is_answered_while_the_isr_is_written(
+    how: dict[str, object], answers: bool
+) -> None:
+    """As in a recording of 0.9.0.1 (five-brokers-pauses), where ZooKeeper answered 1.6 s later."""
+    with leading(**LAG, **how) as play:
+        play.follower(2, 3, caught_up_ms_ago=5001)
+        play >> fetch(3, at=10, epoch=-1, max_wait_ms=500) >> shrink_pass() << WITHOUT_2
+        play >> after_ms(600)
+        if answers:
+            play << "fetch-3: nothing, hw 10"
+        play.nothing_else()
+        play >> ok(6)
+        assert ("fetch-3: nothing, hw 10" in play.said) is not answers
+        play.forget()
+
+
 # -- 3.2: caught up --------------------------------------------------------------------------------
 
 

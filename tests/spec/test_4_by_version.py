@@ -113,6 +113,30 @@ def test_4_4_up_to_2_3_a_removed_leader_leaves_waiting_requests_to_their_timeout
         play << "StopReplica: NONE NONE"
 
 
+@pytest.mark.parametrize(
+    ("how", "answers"),
+    [
+        ({"profile": "0.8.2"}, False),
+        ({"profile": "0.9.0"}, False),
+        ({"profile": "0.10.2"}, True),
+        (switched("new-follower-answers", False, "0.10.2"), False),
+        (switched("new-follower-answers", True, "0.9.0"), True),
+    ],
+)
+def test_4_3_up_to_0_9_a_deposed_leader_leaves_waiting_requests_to_their_timeout(
+    how: dict[str, object], answers: bool
+) -> None:
+    """As in recordings of 0.8.2.2 and 0.9.0.1 (five-brokers-pauses): a producer whose only
+    connection was to the deposed leader had no more answers."""
+    with leading(epoch=4, **how) as play:
+        play >> produce() >> leader_and_isr(state_of(leader=2, epoch=5))
+        assert ("produce: NOT_LEADER_OR_FOLLOWER" in play.said) is answers
+        play.forget()
+        play >> after_ms(31_000)
+        assert ("produce: REQUEST_TIMED_OUT" in play.said) is not answers
+        play.forget()
+
+
 # -- 3.5: what a log is made of --------------------------------------------------------------------
 
 

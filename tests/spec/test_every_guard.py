@@ -20,6 +20,10 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "fetches-read-under-lock": "test_3_by_version:"
+    "test_3_3_up_to_2_0_a_delayed_fetch_is_answered_while_the_isr_is_written",
+    "new-follower-answers": "test_4_by_version:"
+    "test_4_3_up_to_0_9_a_deposed_leader_leaves_waiting_requests_to_their_timeout",
     "preferred-only-where-needed": "test_6_commands:"
     "test_6_12_from_1_1_to_2_1_a_preferred_leader_is_elected_again",
     "send-thread-shutdown-ends-request": "test_6_by_version:"

@@ -117,7 +117,7 @@ class DelayedFetch(DelayedOperation):
             # Deleted, offline or led by another broker: respond with that error at once.
             if hosted is None:
                 return await self.force_complete()
-            if not hosted.lock.readable:
+            if self._reads.are_under_lock and not hosted.lock.readable:
                 await hosted.lock.pass_read()
             log = hosted.local_log_or_error(
                 fetch.current_leader_epoch, leader_only=self._leader_only
@@ -154,5 +154,7 @@ class DelayedFetch(DelayedOperation):
         # The follower's state was updated when the fetch arrived; nothing newer is known.
         if self._context.session is not None:
             self._context.session.fetch_completed()
-        reads = await self._reads.read(self._follower, self._rack, self._context, self._max_bytes)
+        reads = await self._reads.read(
+            self._follower, self._rack, self._context, self._max_bytes, was_delayed=True
+        )
         self._respond(reads.answers)

@@ -22,6 +22,7 @@ from emulator.kafka.model.errors import NO_ERROR, Errors
 from emulator.kafka.model.offset_log import ReadInfo
 from emulator.kafka.profiles.guards.following import (
     DIVERGING_FETCH_NOT_COUNTED,
+    FETCHES_READ_UNDER_LOCK,
     HW_ANSWERS_NO_FETCH,
 )
 from emulator.kafka.profiles.guards.isr import FAILED_READ_KEEPS_STATE
@@ -65,6 +66,7 @@ class LocalReads:
         self._context, self._partitions, self._quota = context, partitions, quota
         self._preferred = preferred
         self._error_of_unhosted = error_of_unhosted
+        self.are_under_lock = FETCHES_READ_UNDER_LOCK in context.guards
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self._counts_diverging = DIVERGING_FETCH_NOT_COUNTED not in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
@@ -74,16 +76,24 @@ class LocalReads:
         return follower >= 0 or rack is None or not self._preferred.followers_serve
 
     async def read(
-        self, follower: int, rack: str | None, context: FetchContext, max_bytes: int
+        self,
+        follower: int,
+        rack: str | None,
+        context: FetchContext,
+        max_bytes: int,
+        *,
+        was_delayed: bool = False,
     ) -> ReadResults:
         """Read every partition of the fetch, in order. `rack`: the consumer's, if it has one."""
+        # Up to 2.0 a follower's state is updated under the lock, when its fetch arrives.
+        takes_lock = self.are_under_lock or (follower >= 0 and not was_delayed)
         reads, left, at_least_one = ReadResults(), max_bytes, True
         results, find = reads.partitions, self._partitions.get
         leader_only = self.is_for_leader_only(follower, rack)
         for fetch in context.in_turn():
             hosted = find(fetch.partition)
             if hosted is not None:
-                if not hosted.lock.readable:
+                if takes_lock and not hosted.lock.readable:
                     await hosted.lock.pass_read()
                 if not leader_only:
                     assert rack is not None

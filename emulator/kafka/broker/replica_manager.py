@@ -33,6 +33,7 @@ from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.profiles.guards.consumers import PREFERRED_REPLICA_AT_ONCE
 from emulator.kafka.profiles.guards.following import (
+    NEW_FOLLOWER_ANSWERS,
     REPLICA_MADE_WITHOUT_LEADER,
     STOPPED_REPLICA_ANSWERS,
     TRUNCATION_BY_EPOCH,
@@ -453,7 +454,7 @@ class ReplicaManager:
         if truncates_first:
             changed = [p for p in changed if self._truncate_to_high_watermark(p, errors)]
         # Requests that waited for this broker as leader are completed now: it no longer leads.
-        for hosted in changed:
+        for hosted in changed if NEW_FOLLOWER_ANSWERS in self._context.guards else ():
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
             # It became a follower because it shuts down: fetching would bring it back into the ISR.

@@ -119,6 +119,17 @@ HW_ANSWERS_NO_FETCH = Guard(
     " lastSentHighWatermark",
 )
 
+NEW_FOLLOWER_ANSWERS = Guard(
+    name="new-follower-answers",
+    kafka="KAFKA-9198",
+    since="0.10.0",
+    does="A leader that becomes a follower completes the produce and fetch requests that wait for"
+    " the partition. Without it: acks=all requests wait for their timeout, and later requests on"
+    " their connections with them.",
+    citation="spec §4.3, no ticket of its own found; ReplicaManager.scala@0.9.0.1 and @0.10.0.0"
+    " makeFollowers (bytecode; recordings of 0.8.2.2 and 0.9.0.1 five-brokers-pauses)",
+)
+
 STOPPED_REPLICA_ANSWERS = Guard(
     name="stopped-replica-answers",
     kafka="KAFKA-9198",
@@ -138,6 +149,17 @@ FETCH_FENCING = Guard(
     " refuses any other epoch. Without it: a fetch of an old epoch is served, and counts"
     " as caught up (H15).",
     citation="spec §5.3, §11.4, H15; ReplicaFetcherThread.scala@2.1.1 buildFetch",
+)
+
+FETCHES_READ_UNDER_LOCK = Guard(
+    name="fetches-read-under-lock",
+    kafka="KIP-320",
+    since="2.1",
+    does="A fetch reads a partition under its lock, so it waits while the leader writes the ISR to"
+    " ZooKeeper. Without it: only a follower's fetch that arrives meanwhile does, to update the"
+    " follower's state; one that was delayed before is answered.",
+    citation="spec §4.6; Partition.scala@2.0.1 leaderReplicaIfLocal, @2.1.1 readRecords (bytecode;"
+    " recording of 0.9.0.1 five-brokers-pauses)",
 )
 
 SESSION_EPOCHS_KEPT = Guard(
