@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from emulator import cli
 from emulator.trace import events
 from emulator.trace.reader import read_events
+from tests.command import Isr
 
 STORY = """\
 about: a partition moves by a command znode, leadership goes back by another, a directory fails
@@ -32,12 +32,16 @@ expect: ["isr of orders-0 goes [1, 2] -> [1, 2, 3] -> [2, 3] -> [3]"]
     "zookeeper", ["simulated", pytest.param("embedded", marks=pytest.mark.live)]
 )
 def test_commands_are_carried_out_and_their_znodes_go(
-    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    zookeeper: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("story.yaml").write_text(STORY)
-    assert cli.execute(["run", "story.yaml", "--zookeeper", zookeeper, "--seed", "1"]) == 0
-    told = list(read_events(min(Path("runs").rglob("trace.ndjson"))))
+    code, _, err = Isr(capsys)("run", "story.yaml", "--zookeeper", zookeeper, "--seed", "1")
+    assert code == 0, err
+    told = list(read_events(Path("runs/latest/trace.ndjson")))
     ops = [
         (op.op, op.path)
         for e in told
