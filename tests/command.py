@@ -11,7 +11,7 @@ Told = tuple[int, str, str]
 
 PLAYS = 4
 UNKNOWN = 2
-WAS_LATE = ("verdict   unknown: scheduling was delayed", '"kernel_was_late": true')
+WAS_LATE = ("verdict   unknown: scheduling was delayed", '"kernel_was_late":true')
 """What a command says of a play for which the machine was too slow, as a text and as JSON."""
 
 
