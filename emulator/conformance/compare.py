@@ -188,6 +188,7 @@ def conclude(
     assert examined, "a verdict needs at least one run"
     agreeing = [run for run in examined if run.agrees]
     if agreeing:
+        # They are all at distance 0. What the first one lacks another may have.
         nearest = min(agreeing, key=lambda run: len(run.lacking))
     else:
         nearest = min(examined, key=lambda run: run.distance)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from emulator.trace import events
-from emulator.trace.reader import read_events
-from tests.command import Isr
+from tests.live.agreeing import isr_run
 
 STORY = """\
 about: a partition moves by a command znode, leadership goes back by another, a directory fails
@@ -31,17 +30,12 @@ expect: ["isr of orders-0 goes [1, 2] -> [1, 2, 3] -> [2, 3] -> [3]"]
 @pytest.mark.parametrize(
     "zookeeper", ["simulated", pytest.param("embedded", marks=pytest.mark.live)]
 )
-def test_commands_are_carried_out_and_their_znodes_go(
-    zookeeper: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("story.yaml").write_text(STORY)
-    code, _, err = Isr(capsys)("run", "story.yaml", "--zookeeper", zookeeper, "--seed", "1")
-    assert code == 0, err
-    told = list(read_events(Path("runs/latest/trace.ndjson")))
+def test_commands_are_carried_out_and_their_znodes_go(zookeeper: str, tmp_path: Path) -> None:
+    (tmp_path / "story.yaml").write_text(STORY)
+    words = ["--zookeeper", zookeeper, "--seed", "1"]
+    run = isr_run(str(tmp_path / "story.yaml"), tmp_path / "runs", *words)
+    assert run.code == 0, run.said
+    told = run.events
     ops = [
         (op.op, op.path)
         for e in told

@@ -454,7 +454,8 @@ class ReplicaManager:
         if truncates_first:
             changed = [p for p in changed if self._truncate_to_high_watermark(p, errors)]
         # Requests that waited for this broker as leader are completed now: it no longer leads.
-        for hosted in changed if NEW_FOLLOWER_ANSWERS in self._context.guards else ():
+        answering = changed if NEW_FOLLOWER_ANSWERS in self._context.guards else []
+        for hosted in answering:
             await self.check_and_complete_all(hosted.partition)
         if self.is_shutting_down:
             # It became a follower because it shuts down: fetching would bring it back into the ISR.
