@@ -13,6 +13,7 @@ import msgspec
 
 from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Fact, Recording
+from emulator.conformance.znodes import BROKER_IDS
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
 from emulator.scenario.actions.base import actions
@@ -84,10 +85,26 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         boots=boots,
         settings=kafka,
         broker_settings={},
+        ports=ports_of(recording),
         zookeeper=ZooKeeperSettings(**zookeeper),
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
     )
+
+
+def ports_of(recording: Recording) -> dict[int, int]:
+    """The ports that brokers registered, where the recording has the content of registrations. Each
+    keeps its own for all its processes."""
+    registrations = (
+        (str(op.get("path")), op["data"])
+        for fact in recording.of("zookeeper")
+        for op in fact.get("ops", [fact])
+        if str(op.get("path")).startswith(BROKER_IDS) and op.get("data")
+    )
+    return {
+        int(path.removeprefix(BROKER_IDS)): int(msgspec.json.decode(data)["port"])
+        for path, data in registrations
+    }
 
 
 def _watches_deletions(recording: Recording) -> bool:

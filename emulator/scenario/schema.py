@@ -73,7 +73,8 @@ class Expectation(msgspec.Struct, frozen=True):
 class Scenario(msgspec.Struct, frozen=True):
     """A complete scenario. `broker_profiles`: brokers with another version than `profile`.
     `guards`: switched on or off at every broker, whatever its version. `propagation`: empty means
-    each version's own. `hosts`: brokers that run elsewhere than the target's default."""
+    each version's own. `hosts`: brokers that run elsewhere than the target's default. `ports`: of
+    brokers whose ports were recorded; emulated brokers register with them."""
 
     name: str
     about: str
@@ -92,6 +93,7 @@ class Scenario(msgspec.Struct, frozen=True):
     propagation: str = ""
     hosts: dict[int, Host] = {}
     storage: Storage = "memory"
+    ports: dict[int, int] = {}
 
     def running(self, broker: int | None = None, name: str = "") -> Profile:
         """The profile of a broker with the switched guards; `name` replaces its version."""

@@ -29,7 +29,9 @@ class ZooKeeperOfHosts(ZooKeeperControl, ZooKeeperLinks, Protocol):
 
 
 HOST = "127.0.0.1"
-FIRST_PORT = 19000
+FIRST_PORT = 23_798
+"""With these ports Scala's hash tables list the addresses of brokers 1 to 5 in the order of ids
+(from 0.9 on)."""
 
 
 class EveryLink(Capabilities):
@@ -55,6 +57,10 @@ class InThisProcess(HostCapabilities):
     lose_from_disk = fail_log_dir = repair_log_dir = slow_disk = Capabilities.supported
     fail_disk_calls = limit_space = shorten_writes = damage_log = mend_disk = Capabilities.supported
     fail_authentication = start_again = set_clock = Capabilities.supported
+
+
+def port_of(broker: int, scenario: Scenario) -> int:
+    return scenario.ports.get(broker, FIRST_PORT + broker)
 
 
 class EmulatedHost:
@@ -88,7 +94,8 @@ class EmulatedHost:
 
     def boot(self, not_before_us: Mapping[str, int] | None = None) -> None:
         """Start a new process; `not_before_us` delays steps of its start-up."""
-        kernel, services, port = self._kernel, self._services, FIRST_PORT + self.broker
+        kernel, services = self._kernel, self._services
+        port = port_of(self.broker, self._scenario)
         process = kernel.process(f"broker-{self.broker}")
         # The operating system closes a dead process's sockets: the other ends notice a kill at
         # once, and an unplugged broker only by timeouts.
@@ -245,7 +252,7 @@ def emulated_cluster(
 ) -> Cluster[EmulatedHost]:
     """A cluster whose brokers are all in this process."""
     brokers = [boot.broker for boot in scenario.boots]
-    addresses = [LiveBroker(broker, HOST, FIRST_PORT + broker) for broker in brokers]
+    addresses = [LiveBroker(broker, HOST, port_of(broker, scenario)) for broker in brokers]
     return Cluster(
         {b: EmulatedHost(b, scenario, kernel, network, services, chance_of) for b in brokers},
         zookeeper,

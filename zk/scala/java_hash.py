@@ -26,6 +26,14 @@ def java_hash(text: str) -> int:
     return h
 
 
+def list_hash(elements: Iterable[int]) -> int:
+    """List.hashCode of elements with these hashes."""
+    h = 1
+    for element in elements:
+        h = (31 * h + element) & 0xFFFFFFFF
+    return h
+
+
 def spread(h: int) -> int:
     """HashMap.hash: folds the high bits into the low ones."""
     return h ^ (h >> 16)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import NamedTuple, Protocol, TypeVar
 
 from zk.scala import scala_2_11, scala_order
+from zk.scala.murmur import named_product_hash, product_hash
 from zk.scala.scala_order import IMMUTABLE_SMALL
 
 T = TypeVar("T")
@@ -25,7 +26,7 @@ class ScalaLibrary(NamedTuple):
     """`map_order` and `set_order` belong to the mutable HashMap and HashSet, `trie_order` to the
     immutable ones above four elements. `mapped_order`: the order after `map` over a mutable set
     typed as collection.Set; up to 2.11 the result is an immutable set. `grouped_order`: the order
-    of the keys after `groupBy`.
+    of the keys after `groupBy`. `case_class_hash`: from the class's name and its fields' hashes.
     """
 
     version: str
@@ -34,6 +35,7 @@ class ScalaLibrary(NamedTuple):
     trie_order: Order
     mapped_order: Order
     grouped_order: Order
+    case_class_hash: Callable[[str, Iterable[int]], int]
 
 
 def immutable_set(
@@ -61,6 +63,7 @@ SCALA_2_11 = ScalaLibrary(
     scala_2_11.trie_order,
     scala_2_11.immutable_order,
     scala_2_11.grouped_order,
+    lambda _, fields: product_hash(fields),
 )
 SCALA_2_13 = ScalaLibrary(
     "2.13",
@@ -69,5 +72,6 @@ SCALA_2_13 = ScalaLibrary(
     scala_order.trie_order,
     scala_order.table_order,
     scala_order.trie_order,
+    named_product_hash,
 )
 LIBRARIES = {library.version: library for library in (SCALA_2_11, SCALA_2_13)}

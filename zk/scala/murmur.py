@@ -1,7 +1,4 @@
-"""Hashes of Scala 2.11's case classes, tuples and maps: `scala.util.hashing.MurmurHash3`.
-
-2.13 also mixes in the name of a case class; that is not implemented here.
-"""
+"""Hashes of Scala's case classes, tuples and maps: `scala.util.hashing.MurmurHash3`."""
 
 from __future__ import annotations
 
@@ -14,8 +11,16 @@ _PRODUCT_SEED = 0xCAFEBABE
 
 
 def product_hash(fields: Iterable[int]) -> int:
-    """The hash of a tuple or case class whose fields have these hashes."""
-    h = _PRODUCT_SEED
+    """The hash of a tuple, or up to 2.12 of a case class, whose fields have these hashes."""
+    return _product_hash(_PRODUCT_SEED, fields)
+
+
+def named_product_hash(name: str, fields: Iterable[int]) -> int:
+    """The hash of a case class since 2.13, which mixes in its name."""
+    return _product_hash(_mix(_PRODUCT_SEED, java_hash(name)), fields)
+
+
+def _product_hash(h: int, fields: Iterable[int]) -> int:
     count = 0
     for field in fields:
         h = _mix(h, field)

@@ -16,6 +16,12 @@ from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.protocol.transport import Network
 from emulator.kernel.sync import Monitor
 from emulator.trace.values import TopicPartition
+from zk.scala.java_hash import java_hash, list_hash
+from zk.scala.library import LIBRARIES
+
+Group = dict[TopicPartition, InitialFetchState]
+Groups = dict[tuple[int, int], Group]
+"""By (source broker, fetcher id)."""
 
 
 class ReplicaFetcherManager:
@@ -31,6 +37,7 @@ class ReplicaFetcherManager:
     ) -> None:
         self._context, self._network, self._hosted, self._quota = context, network, hosted, quota
         self._out_of_range = out_of_range
+        self._library = LIBRARIES[context.profile.scala]
         self._lock = Monitor(context.kernel, "fetcherManager")
         self.threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self.failed_partitions: dict[TopicPartition, None] = {}
@@ -41,13 +48,13 @@ class ReplicaFetcherManager:
         """Group by source broker and fetcher id; start missing threads."""
         # Lock order: the manager's lock, then a thread's partitionMapLock; never the reverse.
         async with self._lock:
-            groups: dict[tuple[int, int], dict[TopicPartition, InitialFetchState]] = {}
+            groups: Groups = {}
             for partition, state in states.items():
                 number = fetcher_id(partition, self._context.config.num_replica_fetchers)
                 groups.setdefault((state.leader.broker, number), {})[partition] = state
                 # A LeaderAndIsr lets a failed partition start again.
                 self.failed_partitions.pop(partition, None)
-            for key, group in groups.items():
+            for key, group in self._in_order(groups):
                 leader = next(iter(group.values())).leader
                 thread = self.threads.get(key)
                 if thread is not None and thread.leader != leader:
@@ -68,6 +75,23 @@ class ReplicaFetcherManager:
                     # As in Kafka, the thread starts before it has partitions: see its `_run`.
                     await self._context.kernel.checkpoint("fetcher_add")
                 await thread.add_partitions(group)
+
+    def _in_order(self, groups: Groups) -> list[tuple[tuple[int, int], Group]]:
+        """The groups in the order of Scala's groupBy, whose keys contain the leaders' addresses
+        (BrokerAndFetcherId). Each broker starts its threads in the same order of leaders, which
+        depends on their ports."""
+        library = self._library
+
+        def hash_of(key: tuple[int, int]) -> int:
+            leader = next(iter(groups[key].values())).leader
+            address = (leader.broker, java_hash(leader.host), leader.port)
+            if self._context.profile.leaders_in_request:
+                of_leader = list_hash(address)  # Broker.scala@0.8.2.2 has its own hashCode
+            else:
+                of_leader = library.case_class_hash("BrokerEndPoint", address)
+            return library.case_class_hash("BrokerAndFetcherId", (of_leader, key[1]))
+
+        return [(key, groups[key]) for key in library.grouped_order(groups, hash_of)]
 
     async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         async with self._lock:
