@@ -431,6 +431,25 @@ def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_
         assert [r[1] for r in cluster.results()] == ["ok"]
 
 
+def test_a_topic_that_does_not_exist_yet_is_asked_for_like_a_leader_and_at_each_scan() -> None:
+    """Its debug log with a topic that is created later: "partition leader query" after 100, 300,
+    700 and 1,500 ms, "refresh unavailable topics" each second."""
+    with OneBroker(7) as cluster:
+        cluster.topics = ()
+        process = cluster.kernel.process("producer-1")
+        settings = ProducerSettings("1", 100, {"topic.metadata.refresh.interval.ms": 60_000})
+        producer = Producer("producer-1", cluster.bootstrap, process, [ORDERS_0], settings)
+        producer.hand_over(1)
+        cluster.run_ms(1600)
+        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        assert [ms - ms % 50 for ms in asked] == [0, 100, 300, 700, 1000, 1500]
+        cluster.topics = ("orders",)
+        cluster.run_ms(3000)
+        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        assert [ms - ms % 50 for ms in asked[6:]] == [2000]
+        assert [r[1] for r in cluster.results()] == ["ok"]
+
+
 def test_metadata_is_refreshed_at_the_seconds_of_a_clients_life_however_late_it_gets_going() -> (
     None
 ):

@@ -19,6 +19,7 @@ from emulator.kafka.protocol.messages import (
 from emulator.trace import events
 from emulator.trace.values import TopicPartition
 from tests.interaction.hosting import (
+    LIVE,
     ORDERS_0,
     ORDERS_1,
     Hosting,
@@ -116,6 +117,18 @@ def test_partitions_that_got_records_go_to_the_end_of_the_order() -> None:
         play >> answered(fetched(ORDERS_1, 0))
         play.forget()
         assert list(thread.partitions) == [other, ORDERS_0, ORDERS_1]
+
+
+@pytest.mark.parametrize(("port", "started"), [(9093, [3, 2]), (9097, [2, 3])])
+def test_which_of_two_threads_starts_first_depends_on_their_leaders_ports(
+    port: int, started: list[int]
+) -> None:
+    third = LiveBroker(3, "host-3", port)
+    with Hosting() as play:
+        play >> update_metadata(live=(*LIVE[:2], third)) << "UpdateMetadata: done"
+        play >> leader_and_isr(state_of(ORDERS_0, leader=2), state_of(ORDERS_1, leader=3))
+        play.forget()
+        assert [leader for leader, _ in play.fetchers.threads] == started
 
 
 def test_a_session_names_only_what_changed() -> None:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from emulator.kafka.profiles.base import Profile
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
-from zk.scala.java_hash import java_hash
+from zk.scala.java_hash import java_hash, list_hash
+from zk.scala.library import LIBRARIES
 
 
 def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
@@ -22,6 +24,17 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
     # Java's int wraps around, which affects the choice of the thread.
     signed = h - (1 << 32) if h >= 1 << 31 else h
     return 0 if signed == -(1 << 31) else abs(signed) % num_fetchers
+
+
+def fetcher_hash(leader: LiveBroker, number: int, profile: Profile) -> int:
+    """The hash of BrokerAndFetcherId(leader, number)."""
+    case_class_hash = LIBRARIES[profile.scala].case_class_hash
+    address = (leader.broker, java_hash(leader.host), leader.port)
+    if profile.leaders_in_request:
+        of_leader = list_hash(address)  # Broker.scala@0.8.2.2 has a hashCode of its own
+    else:
+        of_leader = case_class_hash("BrokerEndPoint", address)
+    return case_class_hash("BrokerAndFetcherId", (of_leader, number))
 
 
 class InitialFetchState(NamedTuple):

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from emulator.kafka.broker.context import BrokerContext
-from emulator.kafka.broker.fetch_state import InitialFetchState, fetcher_id
+from emulator.kafka.broker.fetch_state import InitialFetchState, fetcher_hash, fetcher_id
 from emulator.kafka.broker.fetcher_thread import HostedPartition, ReplicaFetcherThread
 from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.protocol.transport import Network
 from emulator.kernel.sync import Monitor
 from emulator.trace.values import TopicPartition
-from zk.scala.java_hash import java_hash, list_hash
 from zk.scala.library import LIBRARIES
 
 Group = dict[TopicPartition, InitialFetchState]
@@ -37,7 +36,6 @@ class ReplicaFetcherManager:
     ) -> None:
         self._context, self._network, self._hosted, self._quota = context, network, hosted, quota
         self._out_of_range = out_of_range
-        self._library = LIBRARIES[context.profile.scala]
         self._lock = Monitor(context.kernel, "fetcherManager")
         self.threads: dict[tuple[int, int], ReplicaFetcherThread] = {}
         self.failed_partitions: dict[TopicPartition, None] = {}
@@ -77,21 +75,16 @@ class ReplicaFetcherManager:
                 await thread.add_partitions(group)
 
     def _in_order(self, groups: Groups) -> list[tuple[tuple[int, int], Group]]:
-        """The groups in the order of Scala's groupBy, whose keys contain the leaders' addresses
-        (BrokerAndFetcherId). Each broker starts its threads in the same order of leaders, which
-        depends on their ports."""
-        library = self._library
+        """The groups in the order of Scala's groupBy, whose keys contain the leaders' addresses: it
+        depends on their ports, and is the same for all brokers."""
+        profile = self._context.profile
 
         def hash_of(key: tuple[int, int]) -> int:
             leader = next(iter(groups[key].values())).leader
-            address = (leader.broker, java_hash(leader.host), leader.port)
-            if self._context.profile.leaders_in_request:
-                of_leader = list_hash(address)  # Broker.scala@0.8.2.2 has its own hashCode
-            else:
-                of_leader = library.case_class_hash("BrokerEndPoint", address)
-            return library.case_class_hash("BrokerAndFetcherId", (of_leader, key[1]))
+            return fetcher_hash(leader, key[1], profile)
 
-        return [(key, groups[key]) for key in library.grouped_order(groups, hash_of)]
+        order = LIBRARIES[profile.scala].grouped_order(groups, hash_of)
+        return [(key, groups[key]) for key in order]
 
     async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         async with self._lock:

@@ -31,3 +31,19 @@ def test_up_to_0_9_a_controller_that_watches_deletions_has_them_enabled(
     facts = [STARTED, {**WATCHES, "watch": watches}]
     scenario = scenario_of(Recording(settings, facts, [], "recorded"))
     assert scenario.settings.get("delete.topic.enable") == enabled
+
+
+def test_brokers_have_the_ports_that_they_registered() -> None:
+    registered = {
+        "kind": "zookeeper",
+        "t": -100,
+        "broker": 1,
+        "ops": [
+            {"op": "create", "path": "/brokers/ids/1"},
+            {"op": "setData", "path": "/brokers/ids/1", "data": '{"host":"h","port":45525}'},
+        ],
+    }
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3"}
+    started = [STARTED, {**STARTED, "broker": 2}]
+    scenario = scenario_of(Recording(settings, [*started, registered], [], "recorded"))
+    assert scenario.ports == {1: 45525}

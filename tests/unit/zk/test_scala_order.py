@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from zk.client import codec
 from zk.client.codec import TopicPartition
 from zk.scala.java_hash import hash_set_order, id_set_order, java_hash, signed
 from zk.scala.library import SCALA_2_11, SCALA_2_13, ScalaLibrary, immutable_set
+from zk.scala.murmur import named_product_hash
 from zk.scala.scala_order import (
     immutable_order,
     small_table_else_trie,
@@ -26,42 +27,13 @@ from zk.scala.scala_order import (
 
 ROOT = Path(__file__).parents[3]
 MASK = 0xFFFFFFFF
-PRODUCT_SEED = 0xCAFEBABE
 
 
 def partition_and_replica_hash(topic: str, partition: int, replica: int) -> int:
     """Hash of the case class PartitionAndReplica (ControllerState of 2.6.3): MurmurHash3's
     product hash."""
     fields = (topic_partition_hash(topic, partition), replica & MASK)
-    return product_hash("PartitionAndReplica", fields)
-
-
-def product_hash(name: str, fields: Iterable[int]) -> int:
-    """MurmurHash3.productHash of a case class: its name's hash, then those of its fields."""
-    h = mix(PRODUCT_SEED, java_hash(name))
-    count = 0
-    for field in fields:
-        h = mix(h, field)
-        count += 1
-    return avalanche(h ^ count)
-
-
-def mix(h: int, data: int) -> int:
-    k = data * 0xCC9E2D51 & MASK
-    k = rotate(k, 15) * 0x1B873593 & MASK
-    return (rotate(h ^ k, 13) * 5 + 0xE6546B64) & MASK
-
-
-def rotate(h: int, bits: int) -> int:
-    return (h << bits | h >> (32 - bits)) & MASK
-
-
-def avalanche(h: int) -> int:
-    h ^= h >> 16
-    h = h * 0x85EBCA6B & MASK
-    h ^= h >> 13
-    h = h * 0xC2B2AE35 & MASK
-    return h ^ (h >> 16)
+    return named_product_hash("PartitionAndReplica", fields)
 
 
 def partitions(text: str) -> list[TopicPartition]:
