@@ -92,16 +92,26 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
     )
 
 
+def is_start(action: Fact) -> bool:
+    """Whether it starts a broker's process."""
+    return bool(action["do"] == "start")
+
+
 def ports_of(recording: Recording) -> dict[int, int]:
-    """The ports that brokers registered, where the recording has the content of registrations. Each
-    keeps its own for all its processes."""
+    """The ports of brokers, from the content of their registrations, or where only the inputs of a
+    recording are left, from their starts. A broker keeps its port."""
+    given = {
+        fact["broker"]: fact["port"]
+        for fact in recording.of("stimulus")
+        if is_start(fact) and "port" in fact
+    }
     registrations = (
         (str(op.get("path")), op["data"])
         for fact in recording.of("zookeeper")
         for op in fact.get("ops", [fact])
         if str(op.get("path")).startswith(BROKER_IDS) and op.get("data")
     )
-    return {
+    return given | {
         int(path.removeprefix(BROKER_IDS)): int(msgspec.json.decode(data)["port"])
         for path, data in registrations
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.conformance.actions import AS_RECORDED
+from emulator.conformance.actions import AS_RECORDED, is_start, ports_of
 from emulator.conformance.export import export
 from emulator.conformance.player import Script, play_options, script_of
 from emulator.conformance.processes import processes_of
@@ -99,10 +99,12 @@ def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]
 
 def inputs_of(real: Recording) -> Recording:
     """The part of a recording that may reach the core: settings, actions without their outcomes,
-    and how long each process took to boot.
+    how long each process took to boot, and its port.
     """
+    ports = ports_of(real)
     actions = [
         {key: value for key, value in fact.items() if key not in _OUTCOMES}
+        | ({"port": ports[fact["broker"]]} if is_start(fact) and fact["broker"] in ports else {})
         for fact in real.of("stimulus")
     ]
     requests = (one.refused_request for one in processes_of(real))
