@@ -59,7 +59,6 @@ ONCE_WITHOUT_A_NAME = [
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
-    (0x39000245, "0.9.0", "zk", "KAFKA-6082"),
     (0x3A00018B, "2.1", "zk", "KAFKA-7235"),
     (0x3A000208, "1.1", "zk", "lossy restart"),
     (0x3A000474, "2.7", "rpc", "missed deletion"),
