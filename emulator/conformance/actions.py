@@ -13,7 +13,7 @@ import msgspec
 
 from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Fact, Recording
-from emulator.conformance.znodes import BROKER_IDS
+from emulator.conformance.znodes import broker_of_registration, decode_registration
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
 from emulator.scenario.actions.base import actions
@@ -100,21 +100,19 @@ def is_start(action: Fact) -> bool:
 def ports_of(recording: Recording) -> dict[int, int]:
     """The ports of brokers, from the content of their registrations, or where only the inputs of a
     recording are left, from their starts. A broker keeps its port."""
-    given = {
+    ports = {
         fact["broker"]: fact["port"]
         for fact in recording.of("stimulus")
-        if is_start(fact) and "port" in fact
+        if is_start(fact) and isinstance(fact.get("port"), int)
     }
-    registrations = (
-        (str(op.get("path")), op["data"])
-        for fact in recording.of("zookeeper")
-        for op in fact.get("ops", [fact])
-        if str(op.get("path")).startswith(BROKER_IDS) and op.get("data")
-    )
-    return given | {
-        int(path.removeprefix(BROKER_IDS)): int(msgspec.json.decode(data)["port"])
-        for path, data in registrations
-    }
+    for fact in recording.of("zookeeper"):
+        for op in fact.get("ops", [fact]):
+            broker, data = broker_of_registration(op.get("path") or ""), op.get("data")
+            if broker is not None and data:
+                port = decode_registration(data).port
+                if port > 0:
+                    ports[broker] = port
+    return ports
 
 
 def _watches_deletions(recording: Recording) -> bool:

@@ -77,6 +77,7 @@ def test_a_result_without_an_offset_has_none(tmp_path: Path) -> None:
 STATE = "/brokers/topics/o/partitions/0/state"
 SHRINK = {"t": 1, "kind": "shrink", "broker": 1, "topic": "o", "partition": 0, "to_isr": [1]}
 SET_STATE = {"t": 1, "kind": "zookeeper", "broker": 1, "op": "setData", "path": STATE}
+REGISTERS = SET_STATE | {"op": "create", "path": "/brokers/ids/1"}
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,7 @@ SET_STATE = {"t": 1, "kind": "zookeeper", "broker": 1, "op": "setData", "path": 
         ({"t": 1, "kind": "zookeeper", "op": "multi", "ops": 3}, "ops is not a list"),
         (SET_STATE | {"data": "{}"}, "lacks version"),
         (SET_STATE | {"version": 1, "data": "{}"}, "missing required field `leader`"),
+        (REGISTERS | {"data": '{"port":"x"}'}, "/brokers/ids/1: Expected `int`"),
     ],
 )
 def test_a_bad_fact_is_refused_with_its_line(tmp_path: Path, fact: object, why: str) -> None:
