@@ -92,18 +92,13 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
     )
 
 
-def is_start(action: Fact) -> bool:
-    """Whether it starts a broker's process."""
-    return bool(action["do"] == "start")
-
-
 def ports_of(recording: Recording) -> dict[int, int]:
     """The ports of brokers, from the content of their registrations, or where only the inputs of a
     recording are left, from their starts. A broker keeps its port."""
     ports = {
         fact["broker"]: fact["port"]
         for fact in recording.of("stimulus")
-        if is_start(fact) and isinstance(fact.get("port"), int)
+        if fact["do"] == "start" and isinstance(fact.get("port"), int)
     }
     for fact in recording.of("zookeeper"):
         for op in fact.get("ops", [fact]):

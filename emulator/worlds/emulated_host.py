@@ -30,8 +30,8 @@ class ZooKeeperOfHosts(ZooKeeperControl, ZooKeeperLinks, Protocol):
 
 HOST = "127.0.0.1"
 FIRST_PORT = 23_798
-"""With these ports Scala's hash tables list the addresses of brokers 1 to 5 in the order of ids
-(from 0.9 on)."""
+"""The order in which fetcher threads start depends on their leaders' ports. These ports give the
+order of ids for brokers 1 to 5, but not in 0.8.2, which hashes addresses differently."""
 
 
 class EveryLink(Capabilities):

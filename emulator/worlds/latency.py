@@ -301,9 +301,8 @@ TABLE: Table = {
     ),
     # From the list of topics until a new one's handler is registered, which makes later reads of
     # the topic watched ones, and until the assignment is read. Recorded from request to request
-    # (1.0.2 to 3.3.2): 1 to 11 ms for a controller's first topic, quartiles 2, 3.5 and 5 (128); 1
-    # to 21 ms for later ones, quartiles 2, 4 and 8 (64), because brokers still create the logs of
-    # the topic before.
+    # (1.0.2 to 3.3.2): 1 to 11 ms for a controller's first topic, quartiles 2, 3 and 5 (128); 1
+    # to 21 ms for later ones, quartiles 2, 4 and 8 (64).
     "topics_listed": Purpose(
         (
             (0.0, 500),
@@ -423,8 +422,8 @@ TABLE: Table = {
     "boot.coordinator": Purpose(((0.0, 5 * _MS), (0.6, 15 * _MS), (1.0, 40 * _MS)), paced=True),
     "boot.config": Purpose(((0.0, 8 * _MS), (0.6, 30 * _MS), (1.0, 60 * _MS)), paced=True),
     # Up to 1.0 the registration comes last. From the phases of the leaders' shrinks, per 1.5 s of
-    # boot: 0.9.0.1 144 to 349 ms, median 260; 0.10.2.2 120 to 216, median 193; 1.0.2 87 to 170,
-    # median 143; and 166 to 342 for a cluster's first controller, which is elected meanwhile (45
+    # boot: 0.9.0.1 144 to 349 ms, median 265; 0.10.2.2 120 to 216, median 194; 1.0.2 87 to 170,
+    # median 150; and 166 to 342 for a cluster's first controller, which is elected meanwhile (45
     # processes).
     "boot.replica_manager_to_late_registration": Purpose(
         ((0.0, 85 * _MS), (0.25, 145 * _MS), (0.5, 190 * _MS), (0.75, 255 * _MS), (1.0, 360 * _MS)),

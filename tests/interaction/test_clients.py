@@ -432,8 +432,8 @@ def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_
 
 
 def test_a_topic_that_does_not_exist_yet_is_asked_for_like_a_leader_and_at_each_scan() -> None:
-    """Its debug log with a topic that is created later: "partition leader query" after 100, 300,
-    700 and 1,500 ms, "refresh unavailable topics" each second."""
+    """librdkafka's debug log, of a topic that is created later: "partition leader query" after 100,
+    300, 700 and 1,500 ms, "refresh unavailable topics" each second."""
     with OneBroker(7) as cluster:
         cluster.topics = ()
         process = cluster.kernel.process("producer-1")

@@ -13,14 +13,11 @@ from emulator.kafka.broker.fetch_state import InitialFetchState, fetcher_hash, f
 from emulator.kafka.broker.fetcher_thread import HostedPartition, ReplicaFetcherThread
 from emulator.kafka.broker.out_of_range import OutOfRange
 from emulator.kafka.broker.quota import ReplicationQuotaManager
+from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kafka.protocol.transport import Network
 from emulator.kernel.sync import Monitor
 from emulator.trace.values import TopicPartition
 from zk.scala.library import LIBRARIES
-
-Group = dict[TopicPartition, InitialFetchState]
-Groups = dict[tuple[int, int], Group]
-"""By (source broker, fetcher id)."""
 
 
 class ReplicaFetcherManager:
@@ -46,14 +43,19 @@ class ReplicaFetcherManager:
         """Group by source broker and fetcher id; start missing threads."""
         # Lock order: the manager's lock, then a thread's partitionMapLock; never the reverse.
         async with self._lock:
-            groups: Groups = {}
+            groups: dict[tuple[LiveBroker, int], dict[TopicPartition, InitialFetchState]] = {}
             for partition, state in states.items():
                 number = fetcher_id(partition, self._context.config.num_replica_fetchers)
-                groups.setdefault((state.leader.broker, number), {})[partition] = state
+                groups.setdefault((state.leader, number), {})[partition] = state
                 # A LeaderAndIsr lets a failed partition start again.
                 self.failed_partitions.pop(partition, None)
-            for key, group in self._in_order(groups):
-                leader = next(iter(group.values())).leader
+            profile = self._context.profile
+            # The order of Scala's groupBy depends on the leaders' ports (spec §6.15).
+            order = LIBRARIES[profile.scala].grouped_order(
+                groups, lambda group: fetcher_hash(*group, profile)
+            )
+            for leader, number in order:
+                key = leader.broker, number
                 thread = self.threads.get(key)
                 if thread is not None and thread.leader != leader:
                     # The broker has restarted with another address.
@@ -67,24 +69,12 @@ class ReplicaFetcherManager:
                         self._quota,
                         self._out_of_range,
                         leader,
-                        key[1],
+                        number,
                         self.failed_partitions,
                     )
                     # As in Kafka, the thread starts before it has partitions: see its `_run`.
                     await self._context.kernel.checkpoint("fetcher_add")
-                await thread.add_partitions(group)
-
-    def _in_order(self, groups: Groups) -> list[tuple[tuple[int, int], Group]]:
-        """The groups in the order of Scala's groupBy, whose keys contain the leaders' addresses: it
-        depends on their ports, and is the same for all brokers."""
-        profile = self._context.profile
-
-        def hash_of(key: tuple[int, int]) -> int:
-            leader = next(iter(groups[key].values())).leader
-            return fetcher_hash(leader, key[1], profile)
-
-        order = LIBRARIES[profile.scala].grouped_order(groups, hash_of)
-        return [(key, groups[key]) for key in order]
+                await thread.add_partitions(groups[leader, number])
 
     async def remove_fetcher_for_partitions(self, partitions: Iterable[TopicPartition]) -> None:
         async with self._lock:

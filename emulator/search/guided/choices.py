@@ -16,7 +16,7 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.conformance.actions import AS_RECORDED, is_start, ports_of
+from emulator.conformance.actions import AS_RECORDED, ports_of
 from emulator.conformance.export import export
 from emulator.conformance.player import Script, play_options, script_of
 from emulator.conformance.processes import processes_of
@@ -102,11 +102,12 @@ def inputs_of(real: Recording) -> Recording:
     how long each process took to boot, and its port.
     """
     ports = ports_of(real)
-    actions = [
-        {key: value for key, value in fact.items() if key not in _OUTCOMES}
-        | ({"port": ports[fact["broker"]]} if is_start(fact) and fact["broker"] in ports else {})
-        for fact in real.of("stimulus")
-    ]
+    actions = []
+    for fact in real.of("stimulus"):
+        action = {key: value for key, value in fact.items() if key not in _OUTCOMES}
+        if action["do"] == "start" and action["broker"] in ports:
+            action["port"] = ports[action["broker"]]
+        actions.append(action)
     requests = (one.refused_request for one in processes_of(real))
     refused = [request for request in requests if request is not None]
     return Recording(

@@ -93,6 +93,8 @@ class ClusterView:
         self.controller: LiveBroker | None = None
         self.is_current = self._is_good = False
         """The last metadata was not out of date, and every partition in it had a leader."""
+        self.has_seen_leader = False
+        """Some metadata has named a leader, perhaps of a topic that was deleted since."""
         self._connections: dict[tuple[str, int], ClientConnection] = {}
         self._next = 0
         self._failures = 0
@@ -191,6 +193,7 @@ class ClusterView:
             self._epochs[partition] = epoch
             if state.leader in brokers:
                 self.leaders[partition] = brokers[state.leader]
+                self.has_seen_leader = True
             else:
                 self.leaders.pop(partition, None)
                 is_good = False

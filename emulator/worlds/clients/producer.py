@@ -152,7 +152,7 @@ class Producer:
         self._leaving: set[TopicPartition] = set()
         """Their broker is decommissioned, and its thread has not ended."""
         self._lane = process.lane(name)
-        self._stopped = self._has_existed = False
+        self._stopped = False
         self._topics = tuple(dict.fromkeys(p.topic for p in partitions))
         self._queries = 0
         self._round: _Round | None = None
@@ -203,7 +203,8 @@ class Producer:
         while True:
             self._kernel.cause = -1
             if self._query_broker() or await self._query_bootstrap():
-                if not self._topic_exists():
+                if not self.view.has_seen_leader:
+                    # Its log: "New local topic", then "Starting fast leader query".
                     self.refresh()
                 pause_us = period_us - (self._kernel.now - made_us) % period_us
             else:
@@ -282,16 +283,12 @@ class Producer:
         if not self._queries:
             self._query_leaders()
 
-    def _topic_exists(self) -> bool:
-        """Whether any metadata has named a leader. A topic that is deleted later stays."""
-        self._has_existed = self._has_existed or bool(self.view.leaders)
-        return self._has_existed
-
     @labelled("query_leaders")
     def _query_leaders(self) -> None:
         """rd_kafka_metadata_leader_query_tmr_cb: query at once, and again after a back-off until
-        the topic exists and every partition has a current leader."""
-        if self._topic_exists() and self.view.is_current:
+        every partition has a current leader. Metadata that lacks the topic counts as current, so a
+        leader must have been seen."""
+        if self.view.has_seen_leader and self.view.is_current:
             self._queries = 0
             return
         self._queries += 1
