@@ -1,0 +1,132 @@
+"""How long the steps of brokers take, recorded and emulated: `python -m tools.fidelity.steps`.
+
+A step leads from one ZooKeeper request of a lane to the next, for example from the list of topics
+to the first read of a topic. Plays every recording under some random seeds and lists the steps
+whose durations differ most, so that a range of `emulator.worlds.latency` can be fitted, or a place
+found at which our code takes no time and Kafka's does. Durations are divided by the duration of
+the process's boot in units of 1.5 s, which makes recordings of different machines comparable. Only
+the first uses of a step in a process are cold, so they are listed separately.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import zlib
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+from emulator.conformance import player
+from emulator.conformance.criteria import EVER
+from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.requests import Request, Threads, sent_requests
+from emulator.search.guided.phases import boots_of
+from emulator.trace.percentiles import nearest_rank
+from emulator.worlds.latency import USUAL_BOOT_US
+
+LONGEST_MS = 600
+"""A longer gap is a wait for something, and no step."""
+LATER = 3
+"""The third and later uses are counted together."""
+ENOUGH = 8
+"""Fewer recorded durations show nothing."""
+PERCENTILES = (10, 25, 50, 75, 90)
+
+
+class Step(NamedTuple):
+    lane: str
+    request: str
+    next_request: str
+    use: int
+
+
+def steps_of(run: Recording, real: Recording) -> Iterator[tuple[Step, float]]:
+    """The steps of a run of this recording's script, with durations in milliseconds per 1.5 s of
+    boot."""
+    boots: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for boot in boots_of(real):
+        if boot.launched_ms is not None:
+            boots[boot.broker].append((boot.launched_ms, boot.boot_us))
+    lanes: dict[str, list[tuple[int, str]]] = defaultdict(list)
+    for at_ms, lane, request in sent_requests(run, EVER, Threads()):
+        lanes[lane].append((at_ms, _pattern(request)))
+    for lane, requests in lanes.items():
+        _, broker, thread = lane.split(" ", 2)
+        uses: dict[tuple[int, str, str], int] = defaultdict(int)
+        for (before_ms, request), (at_ms, following) in pairwise(requests):
+            # Requests of one kind that follow each other are a pipelined batch.
+            if request == following or at_ms - before_ms > LONGEST_MS:
+                continue
+            durations_us = [us for launched, us in boots[int(broker)] if launched <= at_ms]
+            key = (len(durations_us), request, following)
+            uses[key] += 1
+            step = Step(_numberless(thread), request, following, min(uses[key], LATER))
+            boot_us = durations_us[-1] if durations_us else USUAL_BOOT_US
+            yield step, (at_ms - before_ms) * USUAL_BOOT_US / boot_us
+
+
+def _numberless(text: str) -> str:
+    return re.sub(r"\d+", "N", re.sub(r"/topics/[^/]+", "/topics/T", text))
+
+
+def _pattern(request: Request) -> str:
+    path = request.path or (request.ops[-1].path if request.ops else None) or ""
+    return f"{request.op} {_numberless(path)}{' W' if request.watch else ''}"
+
+
+def difference(recorded: Sequence[float], emulated: Sequence[float]) -> float:
+    """The statistic of Kolmogorov and Smirnov, relative to its standard error."""
+    a, b = sorted(recorded), sorted(emulated)
+    most = max(abs(bisect_right(a, x) / len(a) - bisect_right(b, x) / len(b)) for x in {*a, *b})
+    return float(most / (1 / len(a) + 1 / len(b)) ** 0.5)
+
+
+def play(folder: Path, seeds: int) -> tuple[list[tuple[Step, float]], list[tuple[Step, float]]]:
+    """(recorded, emulated) steps. Each recording has seeds of its own: a process's first draws are
+    the same in all plays under one seed."""
+    real = read_recording(folder)
+    script = player.script_of(real)
+    first = zlib.crc32(str(folder).encode()) & 0xFFFF
+    emulated = [
+        step
+        for seed in range(first, first + seeds)
+        for step in steps_of(player.simulate(script, seed), real)
+    ]
+    return list(steps_of(real, real)), emulated
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("recordings", nargs="+", type=Path, help="folders of recordings")
+    parser.add_argument("--seeds", type=int, default=3, help="random seeds for each (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--most", type=int, default=40, help="steps listed (%(default)s)")
+    chosen = parser.parse_args()
+
+    recorded: dict[Step, list[float]] = defaultdict(list)
+    emulated: dict[Step, list[float]] = defaultdict(list)
+    with ProcessPoolExecutor(chosen.jobs) as pool:
+        seeds = [chosen.seeds] * len(chosen.recordings)
+        for real, ours in pool.map(play, chosen.recordings, seeds):
+            for durations, steps in ((recorded, real), (emulated, ours)):
+                for step, ms in steps:
+                    durations[step].append(ms)
+    compared = [s for s in recorded if len(recorded[s]) >= ENOUGH and len(emulated[s]) >= ENOUGH]
+    compared.sort(key=lambda s: difference(recorded[s], emulated[s]), reverse=True)
+    print(f"ms per 1.5 s of boot; percentiles {', '.join(map(str, PERCENTILES))}")
+    for step in compared[: chosen.most]:
+        print(f"{step.lane}: {step.request} -> {step.next_request}, use {step.use}")
+        for name, durations in (("recorded", recorded[step]), ("emulated", emulated[step])):
+            shown = (f"{nearest_rank(sorted(durations), p):6.0f}" for p in PERCENTILES)
+            print(f"    {name} {len(durations):5} times {''.join(shown)}")
+
+
+if __name__ == "__main__":
+    main()
