@@ -16,6 +16,7 @@ from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.znodes import broker_of_registration, decode_registration
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
+from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.actions.base import actions
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
@@ -30,6 +31,10 @@ QUIET_AFTER_LAST_US = 3_000_000
 
 ONLY_ONE = (0,)
 """Recordings omit the partition when records are sent to a topic with one partition."""
+
+CALL_MS = 8
+"""A recorder notes the creation of a topic at the broker's first read for it: the client's call is
+this much earlier."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""
@@ -51,8 +56,7 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
     """The scenario that repeats the recorded actions, on the recorded version unless another was
     chosen.
     """
-    digits = 3 if recording.version[0] == 0 else 2
-    recorded_on = ".".join(str(part) for part in recording.version[:digits])
+    recorded_on = release_of(recording)
     if not chosen.profile and recorded_on not in profiles():
         raise CannotPlay(
             f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"
@@ -75,7 +79,8 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         kafka.setdefault("delete.topic.enable", "true")
 
     boots, restarts = _processes(recording)
-    steps = [*_steps(recording), *restarts]
+    by_request = "CreateTopics" in profiles()[version.profile].request_versions
+    steps = [*_steps(recording, by_request=by_request), *restarts]
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
         about="The actions of a recording.",
@@ -90,6 +95,12 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
     )
+
+
+def release_of(recording: Recording) -> str:
+    """The name of the profile for its version, which need not exist."""
+    digits = 3 if recording.version[0] == 0 else 2
+    return ".".join(str(part) for part in recording.version[:digits])
 
 
 def ports_of(recording: Recording) -> dict[int, int]:
@@ -119,8 +130,9 @@ def _watches_deletions(recording: Recording) -> bool:
     )
 
 
-def _steps(recording: Recording) -> Iterator[Step]:
-    """The actions on the cluster, except process starts."""
+def _steps(recording: Recording, *, by_request: bool) -> Iterator[Step]:
+    """The actions on the cluster, except process starts. `by_request`: topics were created by
+    CreateTopics, and not by a tool that wrote znodes."""
     kinds = actions()
     begun: dict[tuple[object, object], Fact] = {}
     for fact in recording.of("stimulus"):
@@ -145,6 +157,8 @@ def _steps(recording: Recording) -> Iterator[Step]:
             action = msgspec.convert(parameters, kinds[do], strict=False)
         except msgspec.ValidationError as error:
             raise CannotPlay(f"action {do} at {at_ms} ms: {error}") from None
+        if isinstance(action, CreateTopic) and by_request:
+            at_ms = max(0, at_ms - CALL_MS)
         yield Step(int(at_ms) * 1000, action)
 
 

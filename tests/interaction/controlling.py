@@ -38,7 +38,7 @@ def led_by(
 
 
 class Controlling(Playbook):
-    """An active controller whose caches are what the test says."""
+    """A controller, active with the caches that the test says, or not started yet."""
 
     def __init__(
         self,
@@ -51,8 +51,8 @@ class Controlling(Playbook):
     ) -> None:
         super().__init__(auto_leader_rebalance_enable="false", **settings)
         self.controller = KafkaController(self.context, self.zk, self.network, self._register)
-        self.controller.events.start()
         if active:
+            self.controller.events.start()
             self._make_active(leadership or {}, live, replicas)
         self.settle()
         self.forget()

@@ -228,6 +228,7 @@ def test_a_newer_controller_is_an_unknown_error_of_the_whole_request_and_no_resi
 
 def test_who_is_no_controller_says_so() -> None:
     with receiving(active=False) as play:
+        play.controller.events.start()
         play >> alter_isr(asked(2, 1, 3)) << "answer: NOT_CONTROLLER"
 
 

@@ -62,6 +62,19 @@ def both_asked() -> Playbook:
     return play >> after_ms(50) << BOTH
 
 
+@pytest.mark.parametrize("slow", ["alter_isr_queued", "alter_isr_answered"])
+def test_the_send_thread_takes_its_time_before_the_request_and_after_its_answer(slow: str) -> None:
+    with two_partitions() as play:
+        play.take(**{slow: 20})
+        play >> fetch_3_of(ORDERS_0) << EXPANSION << "fetch-3: nothing, hw 10" >> after_ms(50)
+        if slow == "alter_isr_queued":
+            play >> after_ms(19) >> after_ms(1)
+        play << ASKS >> answer(altered(1, 2, 3))
+        if slow == "alter_isr_answered":
+            play >> after_ms(19) >> after_ms(1)
+        play << "isr 1,2,3 v6"
+
+
 def test_everything_that_is_proposed_goes_out_in_one_request() -> None:
     with both_asked() as play:
         (

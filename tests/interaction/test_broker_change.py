@@ -19,6 +19,7 @@ from tests.interaction.controlling import (
 )
 from tests.interaction.playbook import (
     Incoming,
+    after_ms,
     children,
     data,
     multi_failed,
@@ -63,6 +64,48 @@ def test_a_broker_that_comes_hears_everything_and_the_others_hear_of_it() -> Non
             << "to 3: UpdateMetadata live 1,2,3 (orders-0 leader 1 isr 1,2 v5)"
             >> ok()
         )
+
+
+@pytest.mark.parametrize("slow", ["brokers_compared", "add_broker", "brokers_started"])
+def test_a_broker_that_comes_takes_its_time_before_it_is_told_and_watched(slow: str) -> None:
+    with Controlling({}, live=(1,)) as play:
+        play.take(**{slow: 20})
+        lists_brokers(play, 1, 2)
+        if slow != "brokers_started":
+            play >> after_ms(19) >> after_ms(1)
+        play << "to 1: UpdateMetadata live 1,2" << "to 2: UpdateMetadata live 1,2"
+        if slow == "brokers_started":
+            play >> after_ms(19) >> after_ms(1)
+        play << f"exists {IDS}/2 W" >> ok()
+
+
+def test_before_a_death_is_acted_on_its_send_thread_ends() -> None:
+    with Controlling({ORDERS_0: led_by(3, (3, 1))}) as play:
+        play.take(remove_broker=20)
+        lists_brokers(play, 1, 2) >> after_ms(19) >> after_ms(1) << "getData orders-0"
+        play.forget()
+
+
+def test_new_partitions_take_their_time_before_they_are_created() -> None:
+    with Controlling({}) as play:
+        play.take(new_partitions=20)
+        play >> TOPICS_CHANGED << f"getChildren {TOPICS} W" >> children("orders")
+        play << f"getData {TOPICS}/orders W" >> topic((1,)) >> after_ms(19) >> after_ms(1)
+        play << f"[{FENCE}, create {TOPICS}/orders/partitions]"
+        play.forget()
+
+
+def test_leaders_are_told_some_time_after_the_states_of_a_topic_were_created() -> None:
+    with Controlling({}, live=(1,)) as play:
+        play.take(states_created=20)
+        play >> TOPICS_CHANGED << f"getChildren {TOPICS} W" >> children("orders")
+        play << f"getData {TOPICS}/orders W" >> topic((1,))
+        for created in ("orders/partitions", "orders/partitions/0"):
+            play << f"[{FENCE}, create {TOPICS}/{created}]" >> multi_ok()
+        play << f"[{FENCE}, create orders-0: leader 1, epoch 0, isr 1, controller 7]"
+        play >> multi_ok() >> after_ms(19) >> after_ms(1)
+        play << "to 1: LeaderAndIsr (orders-0 leader 1 isr 1 v0) new"
+        play.forget()
 
 
 def test_what_it_is_told_comes_from_the_cache_even_where_zookeeper_has_newer() -> None:

@@ -168,6 +168,7 @@ def test_a_topic_that_is_going_elects_nobody() -> None:
 
 def test_who_is_not_controller_says_so_when_its_turn_has_come() -> None:
     with Commanded(active=False) as play:
+        play.controller.events.start()
         play >> elects(ORDERS_0) << "elected: orders-0 NOT_CONTROLLER"
         play >> reassigns({ORDERS_0: (1, 2)}) << "reassigned: orders-0 NOT_CONTROLLER"
 

@@ -16,6 +16,7 @@ from tests.interaction.controlling import (
     topic,
 )
 from tests.interaction.playbook import (
+    after_ms,
     children,
     data,
     lost,
@@ -279,6 +280,46 @@ def test_fail_over_asks_and_tells_in_this_order() -> None:
             << "exists /admin/preferred_replica_election W"
             >> no_node
         )
+
+
+STAGES = ("start", "brokers", "topics", "state_machines", "update_metadata", "elections", "end")
+
+
+@pytest.mark.parametrize("slow", STAGES)
+def test_a_fail_over_takes_its_time_between_these_requests(slow: str) -> None:
+    fence = "check /controller_epoch v13"
+    with electing() as play:
+        play.take(**{f"failover.{slow}": 20})
+
+        def passes(*stages: str) -> None:
+            """Nothing is requested before the time of these stages is over."""
+            for stage in stages:
+                if stage == slow:
+                    play >> after_ms(19) >> after_ms(1)
+
+        started(play) >> data("7", version=12) << RUN.format(12, 8) >> multi_ok(version=13)
+        play << "controller in epoch 8, v13"
+        passes("start")
+        play << "exists /admin/preferred_replica_election W" >> no_node
+        play << "exists /admin/reassign_partitions W" >> no_node
+        play << "getChildren /log_dir_event_notification W" >> children()
+        play << "getChildren /isr_change_notification W" >> children()
+        play << "getChildren /brokers/ids W" >> children("1") << "getData /brokers/ids/1"
+        play >> registration(1)
+        passes("brokers")
+        play << "getChildren /brokers/topics W" >> children()
+        passes("topics")
+        play << "exists /brokers/ids/1 W" >> ok() << "getChildren /admin/delete_topics W"
+        play >> children()
+        passes("state_machines", "update_metadata")
+        play << "exists /admin/reassign_partitions W" << "to 1: UpdateMetadata live 1" >> no_node
+        passes("elections")
+        play << "getData /admin/preferred_replica_election W" >> no_node
+        passes("elections")
+        play << f"[{fence}, delete /admin/preferred_replica_election]"
+        play >> multi_failed(Code.OK, Code.NO_NODE)
+        passes("end")
+        play << "exists /admin/preferred_replica_election W" >> no_node
 
 
 def test_what_was_led_by_the_broker_that_died_is_elected_anew_with_a_higher_epoch() -> None:

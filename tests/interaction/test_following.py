@@ -202,6 +202,16 @@ def test_leader_and_isr_is_answered_when_all_that_hangs_on_new_roles_is_done() -
         play >> after_ms(8) >> after_ms(1) << "LeaderAndIsr: NONE NONE"
 
 
+def test_a_role_is_taken_some_time_after_the_request_for_it_came() -> None:
+    with Hosting() as play:
+        play.take(make_follower=5, make_leader=9)
+        play >> leader_and_isr(state_of(leader=2)) >> after_ms(4) >> after_ms(1)
+        play << "follows 2 for orders-0 in epoch 4" << "LeaderAndIsr: NONE NONE"
+        play.forget()
+        play >> leader_and_isr(state_of(epoch=5, isr=(1,))) >> after_ms(8) >> after_ms(1)
+        play << "leads orders-0 in epoch 5" << "LeaderAndIsr: NONE NONE"
+
+
 def test_what_changes_no_role_is_answered_at_once() -> None:
     with starting() as play:
         play.take(roles_taken=9, roles_moved=9)

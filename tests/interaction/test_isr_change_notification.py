@@ -14,7 +14,15 @@ from tests.interaction.controlling import (
     notification,
     state,
 )
-from tests.interaction.playbook import children, data, multi_failed, multi_ok, no_node, reply
+from tests.interaction.playbook import (
+    after_ms,
+    children,
+    data,
+    multi_failed,
+    multi_ok,
+    no_node,
+    reply,
+)
 from zk.errors import Code
 
 LIST = "getChildren /isr_change_notification W"
@@ -41,6 +49,15 @@ def test_a_notification_is_read_its_states_read_again_everybody_told_and_then_it
             << "to 3: UpdateMetadata live 1,2,3 (orders-0 leader 2 isr 2,1 v6)"
             >> multi_ok()
         )
+
+
+def test_between_the_states_and_the_messages_about_them_time_passes() -> None:
+    with Controlling(BOTH) as play:
+        play.take(notification_processed=5)
+        play >> isr_change() << LIST >> children(ONE) << f"{READ}1" >> notification(ORDERS_0)
+        play << "getData orders-0" >> state(2, (2, 1), version=6)
+        play >> after_ms(4) >> after_ms(1) << f"{DELETE}1]"
+        play.forget()
 
 
 def queued_before_the_delete(play: Controlling) -> list[int]:

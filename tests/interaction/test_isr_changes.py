@@ -40,6 +40,13 @@ def test_an_expansion_is_one_write_at_the_cached_version() -> None:
         )
 
 
+def test_a_leader_takes_its_time_between_the_decision_and_the_write() -> None:
+    with leading(isr=(1, 2)) as play:
+        play.take(write_isr=3)
+        play >> fetch(3, at=10, max_wait_ms=0) >> after_ms(2) >> after_ms(1) << WRITE_EXPANDED
+        play >> ok(version=6) << "isr 1,2,3 v6" << "fetch-3: nothing, hw 10"
+
+
 def test_the_next_write_expects_the_version_that_the_last_one_made() -> None:
     with leading(isr=(1,)) as play:
         (

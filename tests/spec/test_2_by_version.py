@@ -439,6 +439,7 @@ def test_2_10_up_to_2_6_a_controller_that_expires_answers_no_reassignment_call(
 @pytest.mark.parametrize(("profile", "reads"), [("1.0", True), ("1.1", False)])
 def test_2_12_the_event_thread_of_zkclient_reads_before_it_tells(profile: str, reads: bool) -> None:
     with Controlling(active=False, profile=profile) as play:
+        play.controller.events.start()
         play.client.register_change_handler(play.controller._controller_handler)
         play >> watch(CREATED, "/controller") << "exists /controller W"
         if reads:

@@ -213,7 +213,7 @@ def test_6_12_leadership_goes_back_by_itself_when_the_timer_comes() -> None:
 @pytest.mark.parametrize("through", ["api", "znode"])
 def test_6_13_a_partition_moves_and_what_it_left_is_deleted(through: str) -> None:
     with Emulated() as cluster:
-        cluster.topic("orders", (1, 2)).send(3).run_ms(500).now_on()
+        cluster.topic("orders", (1, 2)).send(3).run_ms(1200).now_on()
         cluster.do(Reassign("orders", 0, (3, 2), through)).run_ms(5000)
         it = cluster.state().leader_and_isr
         assert (it.leader, set(it.isr)) == (3, {2, 3})

@@ -118,6 +118,7 @@ class AdminManager:
         except KafkaError as failed:
             respond(AdminResponse(failed.error, failed.message))
             return
+        await self._context.kernel.checkpoint("create_topic")
         # Configuration first: a broker that learns of the topic reads its configuration when it
         # creates the log.
         await self._zk_client.set_or_create_entity_configs("topics", topic, dict(request.config))

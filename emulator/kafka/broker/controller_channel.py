@@ -67,7 +67,9 @@ class BrokerToControllerChannelManager:
         await self._find_controller()
         while True:
             item = await self._queue.take()
+            await self._context.kernel.checkpoint("alter_isr_queued")
             response = await self._send_until_answered(item.request)
+            await self._context.kernel.checkpoint("alter_isr_answered")
             # The callback changes partitions under their locks, in this thread: the next request
             # waits for it, as in Kafka.
             try:

@@ -193,6 +193,7 @@ class LeaderIsr:
             return
         # expandIsrWithZk, shrinkIsrWithZk hold the write lock during the call: fetches and appends
         # of this partition wait as long as ZooKeeper takes.
+        await self._context.kernel.checkpoint("write_isr")
         result = await self._store.update(
             hosted.partition, self._leader_and_isr(proposed), hosted.controller_epoch
         )

@@ -392,7 +392,7 @@ class ReplicaManager:
             return leads
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
         for hosted, state in states:
-            await self._context.kernel.checkpoint("make_role")
+            await self._context.kernel.checkpoint("make_leader")
             try:
                 if await hosted.make_leader(state):
                     leads.append(hosted.partition)
@@ -429,7 +429,7 @@ class ReplicaManager:
         if states:
             await self._leader_partitions.remove(p.partition for p, _ in states)
         for hosted, state in states:
-            await self._context.kernel.checkpoint("make_role")
+            await self._context.kernel.checkpoint("make_follower")
             try:
                 if leader_of(state.leader) is None:
                     # Create only the replica, so that its high watermark stays in the checkpoint

@@ -97,6 +97,8 @@ class Brokers:
             # The result of the first read is not used, but ZooKeeper gets its requests.
             await zk_client.get_brokers_and_epochs([b for b in ids if b not in cached])
             registered = await zk_client.get_brokers_and_epochs(ids)
+            await self._parts.host.kernel.checkpoint("brokers_parsed")
+        await self._parts.host.kernel.checkpoint("brokers_compared")
         new = sorted(b for b in registered if b not in cached)
         dead = sorted(b for b in cached if b not in registered)
         live = self._live(registered)
@@ -158,6 +160,7 @@ class Brokers:
             lambda p: any(b in self._context.assignment(p).target_replicas for b in brokers)
         )
         await self._deletions.resume_for(dict.fromkeys(r.partition.topic for r in replicas))
+        await self._parts.host.kernel.checkpoint("brokers_started")
         await self.watch(brokers)
 
     async def _on_failure(self, brokers: Sequence[int]) -> None:

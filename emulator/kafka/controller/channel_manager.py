@@ -148,12 +148,14 @@ class ControllerChannelManager:
     async def add_broker(self, broker: LiveBroker) -> None:
         async with self._lock:
             if broker.broker not in self.threads:
+                await self._host.kernel.checkpoint("add_broker")
                 self.threads[broker.broker] = RequestSendThread(self._host, self._network, broker)
 
     async def remove_broker(self, broker: int) -> None:
         async with self._lock:
             thread = self.threads.pop(broker, None)
             if thread is not None:
+                await self._host.kernel.checkpoint("remove_broker")
                 await thread.shutdown()
 
     async def send_request(

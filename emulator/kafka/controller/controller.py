@@ -51,6 +51,8 @@ from zk.errors import ControllerMoved, ZooKeeperError
 NO_CONTROLLER = -1
 # onControllerFailover: scheduleAutoLeaderRebalanceTask(delay = 5 seconds).
 FIRST_REBALANCE_MS = 5000
+FEATURES = 5
+"""The version of registrations that name features: the controller keeps `/feature` (KIP-584)."""
 ISR_CHANGE = "IsrChangeNotification"
 
 
@@ -309,7 +311,10 @@ class KafkaController:
         # after a watch is set comes as an event; an earlier change is in the state that is read.
         # Deleting notifications after the read would lose changes (H10).
         context, version = self.context, self.context.epoch_zk_version
-        await self._load_code()
+        await self._first_use("start")
+        if self._host.profile.registration_version >= FEATURES:
+            # The request for `/feature` is not emulated, only its duration.
+            await self._first_use("features")
         if self._blocking:
             handlers = (self._child_handlers, *self._command_handlers)
             await subscribe(self._zk_client, *handlers, version)
@@ -324,8 +329,9 @@ class KafkaController:
             if self._has_isr_notifications:
                 await self._isr_changes.purge()
         await self._initialize_controller_context()
-        await self._load_code()
         early = await commands_read_early(self._zk_client, self._host.profile)
+        if early.moves is not None:
+            await self._first_use("commands")
         deletions = await self._zk_client.get_topic_deletions()
         # A topic with an offline replica or a reassignment is not deleted yet: every replica has to
         # respond before the znodes are deleted.
@@ -335,6 +341,9 @@ class KafkaController:
         # From 0.10.2 on, without partitions: brokers need the addresses of live brokers and the new
         # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
+        await self._host.kernel.checkpoint("failover.state_machines")
+        if context.live_brokers:
+            await self._first_use("update_metadata")
         if is_metadata_first:
             await self.parts.send_update_metadata_to_all(())
         # Replicas before partitions: from 2.3 on, dead replicas have left their ISRs when leaders
@@ -347,18 +356,18 @@ class KafkaController:
             await self._topics.subscribe(list(context.all_topics))
         await self._reassignments.initialize(early.moves)
         await self._deletions.resume()
-        await self._load_code()
         # After the state machines have started: an election is a transition and needs each
         # partition's state.
         await self._elections.pending(early.elections)
+        await self._first_use("end")
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
 
-    async def _load_code(self) -> None:
+    async def _first_use(self, stage: str) -> None:
         """A fail-over is the first use of most of a controller's code. With an event queue there is
         several times as much of it as with a lock."""
         if self._host.profile.controller_threads == "event-queue":
-            await self._host.kernel.checkpoint("controller_failover")
+            await self._host.kernel.checkpoint(f"failover.{stage}")
 
     def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
         """auto-leader-rebalance-task: scheduled once, and again after its event was processed."""
@@ -383,8 +392,11 @@ class KafkaController:
         """Read brokers, topics, assignments and states from ZooKeeper."""
         context = self.context
         await self.brokers.read()
+        if not self._blocking:
+            await self._first_use("brokers")
         topics = await self._zk_client.get_all_topics(register_watch=True)
         context.all_topics = dict.fromkeys(topics)
+        await self._first_use("topics")
         if not self._blocking:
             self._topics.watch(topics)
         context.assignments = await self._zk_client.get_full_replica_assignment_for_topics(topics)

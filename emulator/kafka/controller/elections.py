@@ -59,7 +59,9 @@ class Elections:
         """At fail-over: run the commanded elections that are not done yet. The znode is deleted
         whether or not it exists."""
         if commanded is None:
+            await self._host.kernel.checkpoint("failover.elections")
             commanded = await self._zk_client.get_preferred_replica_election()
+        await self._host.kernel.checkpoint("failover.elections")
         left = [
             p
             for p in commanded

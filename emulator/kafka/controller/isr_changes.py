@@ -54,6 +54,7 @@ class IsrChangeNotifications:
                 # IsrChangeNotification).
                 reads = partitions if self._names_once else named
                 await self._parts.update_leadership_cache(reads, "notification")
+                await self._parts.host.kernel.checkpoint("notification_processed")
                 await self._parts.send_update_metadata_to_all(partitions)
                 await self._reassignments.notified(partitions)
             elif not self._empty_means_none:

@@ -133,6 +133,8 @@ class PartitionStateMachine:
         elect = [p for p in valid if self._context.partition_state(p) is not PartitionState.NEW]
         for partition in await self._initialize_leader_and_isr(fresh):
             self._move(partition, PartitionState.ONLINE)
+        if fresh:
+            await self._host.kernel.checkpoint("states_created")
         # electLeaderForPartitions: a write that fails with BADVERSION is repeated at once with the
         # new state (H2). There is no back-off, so a leader that writes often delays this.
         elections: list[Election] = []

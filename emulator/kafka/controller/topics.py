@@ -99,6 +99,7 @@ class Topics:
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
         partitions = self._in_map(partitions)
+        await self._parts.host.kernel.checkpoint("new_partitions")
         # A new replica gets no request while its partition has no leader. The partition's
         # transition to Online creates the state znode and sends LeaderAndIsr to all replicas.
         replicas = self._context.replicas_for_partitions(partitions)

@@ -14,11 +14,17 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from emulator.conformance.actions import release_of
 from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Recording
 from emulator.conformance.znodes import NOTIFICATIONS
+from emulator.kafka.profiles.base import profiles
 from emulator.kernel.rng import Chance, Choice, Stream, mix
-from emulator.runs.play import UP_AFTER_FIRST_REGISTRATION_US
+from emulator.runs.play import (
+    TO_REGISTRATION,
+    UP_AFTER_FIRST_REGISTRATION_US,
+    after_replica_manager,
+)
 from emulator.worlds.latency import TABLE, USUAL_BOOT_US, Latencies, pace_of
 
 PROPAGATION_PERIOD_MS = 2500
@@ -36,7 +42,6 @@ _TRIES = 20_000
 _STOPS_WITHIN_MS = 6000
 
 _TICK: Choice = (0, "zookeeper", "zk_tick")
-_TO_REGISTRATION = "boot.replica_manager_to_registration"
 _STARTUP = "boot.replica_manager_startup"
 _PROPAGATION = "boot.propagation"
 
@@ -55,17 +60,20 @@ class Phase:
     registered_ms: int = 0
     is_first: bool = True
     """Whether it is the broker's first process, which starts before the cluster is up."""
+    to_registration: tuple[str, ...] = TO_REGISTRATION
+    """The latencies between its replica manager and its registration."""
 
 
 def boots_of(real: Recording) -> list[Phase]:
     """The processes of each broker, in order. Each is seen from its registration to its end."""
     period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
+    profile = profiles()[release_of(real)]
+    registered = [process for process in processes_of(real) if process.is_registered]
     phases: list[Phase] = []
-    for process in sorted(processes_of(real), key=lambda process: process.broker):
-        if not process.is_registered:
-            continue
+    for process in sorted(registered, key=lambda process: process.broker):
         broker, at, end = process.broker, process.registers_ms, process.ended_ms
         assert at is not None
+        after = after_replica_manager(profile, is_elected=process is registered[0])
         boot_us = USUAL_BOOT_US if process.boot_ms is None else process.boot_ms * 1000
         shrunk = [
             fact["t"]
@@ -84,12 +92,21 @@ def boots_of(real: Recording) -> list[Phase]:
             and at <= op.t < end
         ]
         expiration_ms, propagation_ms = _begin_together(
-            _begins(at, boot_us, period_ms, _alone(real, broker, shrunk)),
-            _begins(at, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified)),
+            _begins(at, after, boot_us, period_ms, _alone(real, broker, shrunk)),
+            _begins(at, after, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified)),
         )
         is_first = all(phase.broker != broker for phase in phases)
         phases.append(
-            Phase(broker, expiration_ms, propagation_ms, boot_us, process.launched_ms, at, is_first)
+            Phase(
+                broker,
+                expiration_ms,
+                propagation_ms,
+                boot_us,
+                process.launched_ms,
+                at,
+                is_first,
+                after,
+            )
         )
     return phases
 
@@ -103,10 +120,13 @@ def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
     return [t for t in times if not any(at <= t < at + _ALONE_MS for at in resumed)]
 
 
-def _begins(registered_ms: int, boot_us: int, period_ms: int, seen: list[int]) -> dict[int, int]:
+def _begins(
+    registered_ms: int, after: Sequence[str], boot_us: int, period_ms: int, seen: list[int]
+) -> dict[int, int]:
     """The possible starts of a task, each with the number of observations that agree with it: runs
     may be late, but never early."""
-    high, low = (-us // 1000 for us in _range_us(_TO_REGISTRATION, boot_us))
+    ranges_us = [_range_us(purpose, boot_us) for purpose in after]
+    high, low = (-sum(ends_us) // 1000 for ends_us in zip(*ranges_us, strict=True))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
     starts = [ms for ms in since if ms <= high + 2 * _LATE_MS]
     return {ms: sum(ms <= other <= ms + _LATE_MS for other in starts) for ms in starts}
@@ -218,9 +238,13 @@ def _fitted_boot(phase: Phase, phases: Phases, start: int, late: Stream) -> dict
     runs = start if phase.is_first else phases.segment_at(phase.registered_ms + begin_us / 1000)
     startup, startup_us = _near(_STARTUP, phase, 1500, late)
     chosen = {(runs, actor, _STARTUP): startup}
-    chosen[start, actor, _TO_REGISTRATION], took_us = _near(
-        _TO_REGISTRATION, phase, startup_us - begin_us, late
-    )
+    wide, *others = phase.to_registration
+    took_us = 0
+    for purpose in others:
+        seed = chosen[start, actor, purpose] = late.bits()
+        took_us += _drawn(purpose, phase, seed)
+    chosen[start, actor, wide], us = _near(wide, phase, startup_us - begin_us - took_us, late)
+    took_us += us
     if phase.propagation_ms is not None:
         apart_us = phase.propagation_ms * 1000 - late.between(0, 4000) + took_us - startup_us
         chosen[runs, actor, _PROPAGATION], _ = _near(_PROPAGATION, phase, apart_us, late)
@@ -229,20 +253,24 @@ def _fitted_boot(phase: Phase, phases: Phases, start: int, late: Stream) -> dict
 
 def _near(purpose: str, phase: Phase, expected_us: int, seeds: Stream) -> tuple[int, int]:
     """(seed, its draw): of these seeds the one whose draw is closest to the expected value."""
-    actor = f"broker-{phase.broker}"
     low, high = _range_us(purpose, phase.boot_us)
     expected_us = min(max(expected_us, low), high)
     best = (high - low + 1, 0, 0)
     for _ in range(_TRIES):
         seed = seeds.bits()
-        # The value that the declared table draws with this seed in the boot.
-        latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
-        latencies.set_boot_time(actor, phase.boot_us)
-        us = latencies(purpose, actor)
+        us = _drawn(purpose, phase, seed)
         best = min(best, (abs(us - expected_us), seed, us))
         if best[0] <= _NEAR_US:
             break
     return best[1], best[2]
+
+
+def _drawn(purpose: str, phase: Phase, seed: int) -> int:
+    """The value that the declared table draws with this seed in the boot."""
+    actor = f"broker-{phase.broker}"
+    latencies = Latencies(Chance(0, {(0, actor, purpose): seed}), {purpose: TABLE[purpose]})
+    latencies.set_boot_time(actor, phase.boot_us)
+    return latencies(purpose, actor)
 
 
 def _range_us(purpose: str, boot_us: int) -> tuple[int, int]:

@@ -47,3 +47,13 @@ def test_brokers_have_the_ports_that_they_registered() -> None:
     started = [STARTED, {**STARTED, "broker": 2}]
     scenario = scenario_of(Recording(settings, [*started, registered], [], "recorded"))
     assert scenario.ports == {1: 45525}
+
+
+@pytest.mark.parametrize(("kafka", "called_us"), [("0.10.2.2", 92_000), ("0.9.0.1", 100_000)])
+def test_a_topic_was_asked_for_before_the_broker_read_or_written_then_by_a_tool(
+    kafka: str, called_us: int
+) -> None:
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": kafka}
+    create = {"kind": "stimulus", "t": 100, "do": "create_topic", "topic": "orders"}
+    scenario = scenario_of(Recording(settings, [STARTED, create], [], "recorded"))
+    assert [step.at_us for step in scenario.steps] == [called_us]

@@ -79,7 +79,7 @@ def test_what_is_no_file_of_choices_is_refused(text: str, tmp_path: Path) -> Non
 def test_a_rerun_redraws_latencies_and_nothing_else(choices: Choices) -> None:
     kept = [
         "boot.propagation", "resume_thread", "resume_scheduler", "zk_reconnect", "zk_tick",
-        "producer_handover", "make_role", "speed",
+        "producer_handover", "make_leader", "speed",
     ]  # fmt: skip
     redrawn = ["net_request", "net_response", "net_connect", "zk_request", "zk_reply", "zk_watch"]
     assert set(redrawn) <= set(TABLE)
@@ -111,7 +111,7 @@ def test_a_run_is_the_same_until_a_chosen_moment_and_is_replayed(
     moment_us = step.at_us + 300
     if is_boot:
         # The boot is segment 0, before the cluster is up.
-        segment, moment_us = 0, -200_000
+        segment, moment_us = 0, -2_000_000
     plain, _ = replay(script, chosen_run(9, {}))
     chosen = chosen_run(9, {(segment, "", str(moment_us)): 77})
     once, streams = replay(script, chosen)

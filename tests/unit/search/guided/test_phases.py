@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.recording import Fact, Recording, read_recording
+from emulator.kafka.profiles.base import profiles
 from emulator.kernel.rng import Chance, Stream
+from emulator.runs.play import after_replica_manager
 from emulator.search.guided.phases import Phase, Phases, boots_of, fitted, phases_of
 from emulator.worlds.latency import TABLE, Latencies
 
@@ -46,6 +48,22 @@ def test_what_lies_outside_the_declared_range_cannot_be_chosen() -> None:
     longest = TABLE["boot.replica_manager_to_registration"].warm[-1][1]
     took = drawn(choices, "broker-2", "replica_manager_to_registration")
     assert 0.9 * longest < took <= longest
+
+
+@pytest.mark.parametrize(
+    ("kafka", "late"),
+    [("0.10.2", "late_registration_callbacks"), ("1.0", "late_registration_queue")],
+)
+def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_meanwhile(
+    kafka: str, late: str
+) -> None:
+    after = after_replica_manager(profiles()[kafka], is_elected=True)
+    phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=after)
+    choices = fitted(Phases((phase,), 500, None), 3)
+    elected = drawn(choices, "broker-2", "while_elected")
+    before = drawn(choices, "broker-2", f"replica_manager_to_{late}")
+    startup = drawn(choices, "broker-2", "replica_manager_startup")
+    assert -225_000 <= startup - before - elected <= -215_000
 
 
 def test_a_recording_that_does_not_tell_leaves_the_choice_free() -> None:
