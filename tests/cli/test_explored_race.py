@@ -25,7 +25,7 @@ topics: {orders: {partitions: [[1, 2]]}}
 faults:
   - {at: 3s, kill: 2}
   - {at: 4s, expire_session: 2}
-  - {at: 4s, delete_controller: }
+  - {at: 4010ms, delete_controller: }
 run: 8s
 """
 SEARCH = ("--seed", 1, "--from", "3998ms", "--steps", 40, "--then", "100ms", "--strategy", "pct")
