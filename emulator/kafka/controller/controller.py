@@ -363,11 +363,11 @@ class KafkaController:
         if self._host.config.auto_leader_rebalance_enable:
             self._schedule_auto_leader_rebalance(FIRST_REBALANCE_MS)
 
-    async def _first_use(self, stage: str) -> None:
+    async def _first_use(self, step: str) -> None:
         """A fail-over is the first use of most of a controller's code. With an event queue there is
         several times as much of it as with a lock."""
         if self._host.profile.controller_threads == "event-queue":
-            await self._host.kernel.checkpoint(f"failover.{stage}")
+            await self._host.kernel.checkpoint(f"failover.{step}")
 
     def _schedule_auto_leader_rebalance(self, delay_ms: int) -> None:
         """auto-leader-rebalance-task: scheduled once, and again after its event was processed."""
