@@ -208,7 +208,7 @@ class Run:
     def _prepare(self, step: Step) -> None:
         if self._prepared <= self.segment and self._machine_load is not None:
             self._prepared = self.segment + 1
-            # Messages pause around faults; 160 recorded topics were created within 40 ms.
+            # Messages pause around faults: 118 topics were read 4 to 24 ms after `up`.
             if isinstance(step.action, AdminRequest):
                 return
             self._machine_load.prepare(step.action.name, self.up_us + step.at_us)
