@@ -33,8 +33,8 @@ ONLY_ONE = (0,)
 """Recordings omit the partition when records are sent to a topic with one partition."""
 
 CALL_MS = 8
-"""A recorder notes the creation of a topic at the broker's first read for it: the client's call is
-this much earlier."""
+"""A recorder notes the creation of a topic at the broker's first read for it. The client's call is
+this much earlier: here from 6 to 18 ms pass from the call to that read (deciles)."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""
@@ -56,7 +56,8 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
     """The scenario that repeats the recorded actions, on the recorded version unless another was
     chosen.
     """
-    recorded_on = release_of(recording)
+    digits = 3 if recording.version[0] == 0 else 2
+    recorded_on = ".".join(str(part) for part in recording.version[:digits])
     if not chosen.profile and recorded_on not in profiles():
         raise CannotPlay(
             f"{recording.name}: no profile for Kafka {recording.settings['kafka']}"
@@ -95,12 +96,6 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
     )
-
-
-def release_of(recording: Recording) -> str:
-    """The name of the profile for its version, which need not exist."""
-    digits = 3 if recording.version[0] == 0 else 2
-    return ".".join(str(part) for part in recording.version[:digits])
 
 
 def ports_of(recording: Recording) -> dict[int, int]:

@@ -156,8 +156,9 @@ class Run:
     def _boot_plan(
         self, broker: int, launched_us: int | None, registered_us: int, *, is_elected: bool = False
     ) -> tuple[int, dict[str, int]]:
-        after = after_replica_manager(self.scenario.running(broker), is_elected=is_elected)
-        return boot_plan(broker, launched_us, registered_us, self.world.latencies, after)
+        profile = self.scenario.running(broker)
+        to_registration = latencies_to_registration(profile, is_elected=is_elected)
+        return boot_plan(broker, launched_us, registered_us, self.world.latencies, to_registration)
 
     def _boot_one_by_one(self) -> None:
         for boot in self.scenario.boots:
@@ -244,10 +245,9 @@ class Run:
         self.run_to(self.scenario.duration_us)
 
 
-def after_replica_manager(profile: Profile, *, is_elected: bool) -> tuple[str, ...]:
-    """What lies between the start of a process's replica manager and its registration. Up to 1.0
-    the registration comes last, and even later in a cluster's first process, which is elected
-    meanwhile."""
+def latencies_to_registration(profile: Profile, *, is_elected: bool) -> tuple[str, ...]:
+    """From the start of a process's replica manager to its registration. Up to 1.0 the registration
+    comes last, and even later in a cluster's first process, which is elected meanwhile."""
     if profile.zookeeper_client != "zkclient":
         return TO_REGISTRATION
     threads = "queue" if profile.controller_threads == "event-queue" else "callbacks"
@@ -260,7 +260,7 @@ def boot_plan(
     launched_us: int | None,
     registered_us: int,
     latencies: Latencies,
-    after_replica_manager: Sequence[str],
+    to_registration: Sequence[str],
 ) -> tuple[int, dict[str, int]]:
     """(start, times of boot steps) of a boot whose registration is created at `registered_us`. The
     steps before are drawn backwards from there. The steps after depend on the time since the
@@ -269,7 +269,7 @@ def boot_plan(
     if launched_us is not None:
         latencies.set_boot_time(actor, registered_us - launched_us)
 
-    replica_manager_us = registered_us - sum(latencies(it, actor) for it in after_replica_manager)
+    replica_manager_us = registered_us - sum(latencies(it, actor) for it in to_registration)
     plan = {"replica_manager": replica_manager_us, "register": registered_us}
     start_us = registered_us - latencies("boot.to_registration", actor)
     return min(start_us, replica_manager_us - 300_000), plan

@@ -282,19 +282,19 @@ def test_fail_over_asks_and_tells_in_this_order() -> None:
         )
 
 
-STAGES = ("start", "brokers", "topics", "state_machines", "update_metadata", "elections", "end")
+PARTS = ("start", "brokers", "topics", "state_machines", "update_metadata", "elections", "end")
 
 
-@pytest.mark.parametrize("slow", STAGES)
+@pytest.mark.parametrize("slow", PARTS)
 def test_a_fail_over_takes_its_time_between_these_requests(slow: str) -> None:
     fence = "check /controller_epoch v13"
     with electing() as play:
         play.take(**{f"failover.{slow}": 20})
 
-        def passes(*stages: str) -> None:
-            """Nothing is requested before the time of these stages is over."""
-            for stage in stages:
-                if stage == slow:
+        def passes(*parts: str) -> None:
+            """Nothing is requested before the time of these parts is over."""
+            for part in parts:
+                if part == slow:
                     play >> after_ms(19) >> after_ms(1)
 
         started(play) >> data("7", version=12) << RUN.format(12, 8) >> multi_ok(version=13)

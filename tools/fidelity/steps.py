@@ -12,21 +12,26 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 import zlib
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from emulator.cli.parts.progress import ProgressLine
 from emulator.conformance import player
+from emulator.conformance.actions import CannotPlay
 from emulator.conformance.criteria import EVER
-from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.recording import BadRecording, Recording, read_recording
 from emulator.conformance.requests import Request, Threads, sent_requests
+from emulator.kafka.profiles.base import Profile
 from emulator.search.guided.phases import boots_of
 from emulator.trace.percentiles import nearest_rank
+from emulator.view.event_text import counted
 from emulator.worlds.latency import USUAL_BOOT_US
 
 LONGEST_MS = 600
@@ -45,11 +50,13 @@ class Step(NamedTuple):
     use: int
 
 
-def steps_of(run: Recording, real: Recording) -> Iterator[tuple[Step, float]]:
+def steps_of(
+    run: Recording, real: Recording, running: Callable[[int], Profile]
+) -> Iterator[tuple[Step, float]]:
     """The steps of a run of this recording's script, with durations in milliseconds per 1.5 s of
-    boot."""
+    boot. `running`: the profile that a broker is played with."""
     boots: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for boot in boots_of(real):
+    for boot in boots_of(real, running):
         if boot.launched_ms is not None:
             boots[boot.broker].append((boot.launched_ms, boot.boot_us))
     lanes: dict[str, list[tuple[int, str]]] = defaultdict(list)
@@ -91,13 +98,14 @@ def play(folder: Path, seeds: int) -> tuple[list[tuple[Step, float]], list[tuple
     the same in all plays under one seed."""
     real = read_recording(folder)
     script = player.script_of(real)
+    running = script.scenario.running
     first = zlib.crc32(str(folder).encode()) & 0xFFFF
     emulated = [
         step
         for seed in range(first, first + seeds)
-        for step in steps_of(player.simulate(script, seed), real)
+        for step in steps_of(player.simulate(script, seed), real, running)
     ]
-    return list(steps_of(real, real)), emulated
+    return list(steps_of(real, real, running)), emulated
 
 
 def main() -> None:
@@ -106,18 +114,24 @@ def main() -> None:
     )
     parser.add_argument("recordings", nargs="+", type=Path, help="folders of recordings")
     parser.add_argument("--seeds", type=int, default=3, help="random seeds for each (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=2, help="processes (%(default)s)")
     parser.add_argument("--most", type=int, default=40, help="steps listed (%(default)s)")
     chosen = parser.parse_args()
 
     recorded: dict[Step, list[float]] = defaultdict(list)
     emulated: dict[Step, list[float]] = defaultdict(list)
-    with ProcessPoolExecutor(chosen.jobs) as pool:
-        seeds = [chosen.seeds] * len(chosen.recordings)
-        for real, ours in pool.map(play, chosen.recordings, seeds):
-            for durations, steps in ((recorded, real), (emulated, ours)):
-                for step, ms in steps:
-                    durations[step].append(ms)
+    number = len(chosen.recordings)
+    with ProgressLine(total=number) as line, ProcessPoolExecutor(chosen.jobs) as pool:
+        played = pool.map(play, chosen.recordings, [chosen.seeds] * number)
+        try:
+            for done, (real, ours) in enumerate(played, 1):
+                line.update(f"{done} of {counted(number, 'recording')} played", done)
+                for durations, steps in ((recorded, real), (emulated, ours)):
+                    for step, ms in steps:
+                        durations[step].append(ms)
+        except (BadRecording, CannotPlay) as error:
+            pool.shutdown(cancel_futures=True)
+            sys.exit(f"steps: {error}")
     compared = [s for s in recorded if len(recorded[s]) >= ENOUGH and len(emulated[s]) >= ENOUGH]
     compared.sort(key=lambda s: difference(recorded[s], emulated[s]), reverse=True)
     print(f"ms per 1.5 s of boot; percentiles {', '.join(map(str, PERCENTILES))}")

@@ -110,6 +110,9 @@ class Brokers:
         channels = self._parts.channels
         for broker in new:
             await channels.add_broker(live[broker][0])
+        if bounced or dead:
+            # Not in `remove_broker`: a controller that resigns ends its send threads at once.
+            await self._parts.host.kernel.checkpoint("remove_broker")
         for broker in bounced:
             # The queued requests carry the broker epoch of the previous process.
             await channels.remove_broker(broker)

@@ -155,7 +155,6 @@ class ControllerChannelManager:
         async with self._lock:
             thread = self.threads.pop(broker, None)
             if thread is not None:
-                await self._host.kernel.checkpoint("remove_broker")
                 await thread.shutdown()
 
     async def send_request(

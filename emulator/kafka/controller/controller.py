@@ -341,6 +341,7 @@ class KafkaController:
         # From 0.10.2 on, without partitions: brokers need the addresses of live brokers and the new
         # controller's epoch before a LeaderAndIsr names a leader (KAFKA-4443, H28).
         is_metadata_first = UPDATE_METADATA_FIRST in self._host.guards
+        # Not `_first_use`: recorded controllers with a lock take this time as well.
         await self._host.kernel.checkpoint("failover.state_machines")
         if context.live_brokers:
             await self._first_use("update_metadata")

@@ -58,6 +58,7 @@ class Elections:
     async def pending(self, commanded: Sequence[TopicPartition] | None = None) -> None:
         """At fail-over: run the commanded elections that are not done yet. The znode is deleted
         whether or not it exists."""
+        # Recorded controllers take this time with a lock as well as with an event queue.
         if commanded is None:
             await self._host.kernel.checkpoint("failover.elections")
             commanded = await self._zk_client.get_preferred_replica_election()

@@ -11,19 +11,18 @@ is always a seed, so values outside the declared range are impossible.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from emulator.conformance.actions import release_of
 from emulator.conformance.processes import processes_of
 from emulator.conformance.recording import Recording
 from emulator.conformance.znodes import NOTIFICATIONS
-from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.base import Profile
 from emulator.kernel.rng import Chance, Choice, Stream, mix
 from emulator.runs.play import (
     TO_REGISTRATION,
     UP_AFTER_FIRST_REGISTRATION_US,
-    after_replica_manager,
+    latencies_to_registration,
 )
 from emulator.worlds.latency import TABLE, USUAL_BOOT_US, Latencies, pace_of
 
@@ -64,16 +63,17 @@ class Phase:
     """The latencies between its replica manager and its registration."""
 
 
-def boots_of(real: Recording) -> list[Phase]:
-    """The processes of each broker, in order. Each is seen from its registration to its end."""
+def boots_of(real: Recording, running: Callable[[int], Profile]) -> list[Phase]:
+    """The processes of each broker, in order. Each is seen from its registration to its end.
+    `running`: the profile that a broker is played with."""
     period_ms = int(real.settings.get("replica.lag.time.max.ms", 30000)) // 2
-    profile = profiles()[release_of(real)]
     registered = [process for process in processes_of(real) if process.is_registered]
     phases: list[Phase] = []
     for process in sorted(registered, key=lambda process: process.broker):
         broker, at, end = process.broker, process.registers_ms, process.ended_ms
         assert at is not None
-        after = after_replica_manager(profile, is_elected=process is registered[0])
+        is_elected = process is registered[0]
+        to_registration = latencies_to_registration(running(broker), is_elected=is_elected)
         boot_us = USUAL_BOOT_US if process.boot_ms is None else process.boot_ms * 1000
         shrunk = [
             fact["t"]
@@ -92,8 +92,14 @@ def boots_of(real: Recording) -> list[Phase]:
             and at <= op.t < end
         ]
         expiration_ms, propagation_ms = _begin_together(
-            _begins(at, after, boot_us, period_ms, _alone(real, broker, shrunk)),
-            _begins(at, after, boot_us, PROPAGATION_PERIOD_MS, _alone(real, broker, notified)),
+            _begins(at, to_registration, boot_us, period_ms, _alone(real, broker, shrunk)),
+            _begins(
+                at,
+                to_registration,
+                boot_us,
+                PROPAGATION_PERIOD_MS,
+                _alone(real, broker, notified),
+            ),
         )
         is_first = all(phase.broker != broker for phase in phases)
         phases.append(
@@ -105,7 +111,7 @@ def boots_of(real: Recording) -> list[Phase]:
                 process.launched_ms,
                 at,
                 is_first,
-                after,
+                to_registration,
             )
         )
     return phases
@@ -121,11 +127,15 @@ def _alone(real: Recording, broker: int, times: Iterable[int]) -> list[int]:
 
 
 def _begins(
-    registered_ms: int, after: Sequence[str], boot_us: int, period_ms: int, seen: list[int]
+    registered_ms: int,
+    to_registration: Sequence[str],
+    boot_us: int,
+    period_ms: int,
+    seen: list[int],
 ) -> dict[int, int]:
     """The possible starts of a task, each with the number of observations that agree with it: runs
     may be late, but never early."""
-    ranges_us = [_range_us(purpose, boot_us) for purpose in after]
+    ranges_us = [_range_us(purpose, boot_us) for purpose in to_registration]
     high, low = (-sum(ends_us) // 1000 for ends_us in zip(*ranges_us, strict=True))
     since = [(t - registered_ms - low) % period_ms + low for t in seen]
     starts = [ms for ms in since if ms <= high + 2 * _LATE_MS]
@@ -173,10 +183,13 @@ class Phases:
         return bisect_right(self.starts_ms, ms)
 
 
-def phases_of(real: Recording, starts_ms: Sequence[int] = ()) -> Phases:
-    """`starts_ms`: when each segment after the first begins."""
+def phases_of(
+    real: Recording, running: Callable[[int], Profile], starts_ms: Sequence[int] = ()
+) -> Phases:
+    """`running`: the profile that a broker is played with; `starts_ms`: when each segment after the
+    first begins."""
     tick_ms = int(real.settings.get("zookeeper.tickTime", 2000))
-    return Phases(tuple(boots_of(real)), tick_ms, _ticked(real, tick_ms), tuple(starts_ms))
+    return Phases(tuple(boots_of(real, running)), tick_ms, _ticked(real, tick_ms), tuple(starts_ms))
 
 
 def _ticked(real: Recording, tick_ms: int) -> int | None:

@@ -61,7 +61,7 @@ class Goal:
 def goal_of(script: Script, reference: Reference) -> Goal:
     real = RealSide(reference.real)
     starts_ms = [step.at_us // 1000 for step in script.scenario.steps]
-    phases = phases_of(reference.real, starts_ms)
+    phases = phases_of(reference.real, script.scenario.running, starts_ms)
     return Goal(script, reference, real, groups_of(script, real), phases)
 
 

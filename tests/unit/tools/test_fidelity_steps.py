@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from emulator.conformance.recording import Fact, Recording
+from emulator.kafka.profiles.base import profiles
 from tools.fidelity.steps import Step, difference, steps_of
 
 TOPICS, ORDERS = "/brokers/topics", "/brokers/topics/orders"
@@ -30,7 +31,7 @@ def recording(*requests: tuple[int, str]) -> Recording:
 def test_a_step_is_measured_in_units_of_the_boot_and_by_its_use() -> None:
     real = recording((0, TOPICS), (10, ORDERS), (300, TOPICS), (303, ORDERS), (2000, TOPICS))
     listed, read = f"getChildren2 {TOPICS} W", "getData /brokers/topics/T W"
-    assert list(steps_of(real, real)) == [
+    assert list(steps_of(real, real, lambda _: profiles()["2.6"])) == [
         (Step("controller", listed, read, 1), 20.0),
         (Step("controller", read, listed, 1), 580.0),
         (Step("controller", listed, read, 2), 6.0),

@@ -6,14 +6,18 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.recording import Fact, Recording, read_recording
-from emulator.kafka.profiles.base import profiles
+from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kernel.rng import Chance, Stream
-from emulator.runs.play import after_replica_manager
+from emulator.runs.play import latencies_to_registration
 from emulator.search.guided.phases import Phase, Phases, boots_of, fitted, phases_of
 from emulator.worlds.latency import TABLE, Latencies
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 RANDOM_PAUSES = sorted((RECORDINGS / "repeats/kafka-2.6.3/random-pauses-6").iterdir())
+
+
+def running(_broker: int) -> Profile:
+    return profiles()["2.6"]
 
 
 def drawn(choices: dict[tuple[int, str, str], int], actor: str, purpose: str) -> int:
@@ -22,7 +26,7 @@ def drawn(choices: dict[tuple[int, str, str], int], actor: str, purpose: str) ->
 
 @pytest.mark.parametrize("folder", RANDOM_PAUSES, ids=lambda folder: folder.name)
 def test_both_tasks_of_a_boot_begin_together_within_what_is_declared(folder: Path) -> None:
-    phases = boots_of(read_recording(folder))
+    phases = boots_of(read_recording(folder), running)
     told = [p for p in phases if p.expiration_ms is not None and p.propagation_ms is not None]
     for phase in told:
         assert phase.expiration_ms is not None
@@ -57,8 +61,8 @@ def test_what_lies_outside_the_declared_range_cannot_be_chosen() -> None:
 def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_meanwhile(
     kafka: str, late: str
 ) -> None:
-    after = after_replica_manager(profiles()[kafka], is_elected=True)
-    phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=after)
+    late_registration = latencies_to_registration(profiles()[kafka], is_elected=True)
+    phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=late_registration)
     choices = fitted(Phases((phase,), 500, None), 3)
     elected = drawn(choices, "broker-2", "while_elected")
     before = drawn(choices, "broker-2", f"replica_manager_to_{late}")
@@ -69,8 +73,10 @@ def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_
 def test_a_recording_that_does_not_tell_leaves_the_choice_free() -> None:
     real = read_recording(RECORDINGS / "kafka-2.6.3" / "shrink-expand")
     silent = replace(real, events=[fact for fact in real.events if fact["kind"] == "stimulus"])
-    assert [(p.expiration_ms, p.propagation_ms) for p in boots_of(silent)] == [(None, None)] * 3
-    assert fitted(phases_of(silent), 1) == {}
+    assert [(p.expiration_ms, p.propagation_ms) for p in boots_of(silent, running)] == [
+        (None, None)
+    ] * 3
+    assert fitted(phases_of(silent, running), 1) == {}
 
 
 def fact(t: int, kind: str, **fields: object) -> Fact:
@@ -86,13 +92,13 @@ def test_shrinks_after_a_resume_or_after_another_tell_nothing() -> None:
     resumed = fact(9000, "stimulus", do="resume", broker=1)
     events = [registered, shrink(5900), shrink(5990), resumed, shrink(9020), shrink(15_903)]
     settings = {"kafka": "2.6.3", "replica.lag.time.max.ms": 2000}
-    (phase,) = boots_of(Recording(settings, events))
+    (phase,) = boots_of(Recording(settings, events), running)
     assert phase.expiration_ms == -100
 
 
 def test_the_ticks_on_which_sessions_expired_are_chosen() -> None:
     real = read_recording(RECORDINGS / "kafka-2.6.3" / "min-isr")
-    phases = phases_of(real)
+    phases = phases_of(real, running)
     assert phases.ticked_ms is not None
     for seed in range(3):
         chosen = fitted(phases, seed)[0, "zookeeper", "zk_tick"]
@@ -113,9 +119,9 @@ def recording(*events: Fact) -> Recording:
 
 def test_where_both_tasks_contradict_each_other_the_later_one_was_late() -> None:
     registered = fact(-2000, "stimulus", do="registered", broker=1)
-    (phase,) = boots_of(recording(registered, shrink(5900), notification(10_440, 0)))
+    (phase,) = boots_of(recording(registered, shrink(5900), notification(10_440, 0)), running)
     assert (phase.expiration_ms, phase.propagation_ms) == (-100, None)
-    (phase,) = boots_of(recording(registered, shrink(5950), notification(10_400, 0)))
+    (phase,) = boots_of(recording(registered, shrink(5950), notification(10_400, 0)), running)
     assert (phase.expiration_ms, phase.propagation_ms) == (None, -100)
 
 
@@ -129,15 +135,15 @@ def test_each_process_of_a_broker_has_its_own_phases_and_its_own_segment() -> No
         fact(31_500, "stimulus", do="registered", broker=1),
         shrink(36_440),
     ]
-    first, second = boots_of(recording(*events))
+    first, second = boots_of(recording(*events), running)
     assert (first.expiration_ms, second.expiration_ms) == (-100, -60)
-    phases = phases_of(recording(*events), [20_000, 30_000, 31_470])
+    phases = phases_of(recording(*events), running, [20_000, 30_000, 31_470])
     assert {segment for segment, _, _ in fitted(phases, 1)} == {0}
     assert fitted(phases, 1, range(1, 2)) == {}
     in_restart = fitted(phases, 1, range(2, 3))
     # The boot is planned at the start; its tasks are scheduled 60 ms before the registration.
     assert {segment for segment, _, purpose in in_restart if "to_reg" in purpose} == {2}
     assert {segment for segment, _, purpose in in_restart if "startup" in purpose} == {2}
-    later = phases_of(recording(*events), [20_000, 30_000, 31_430])
+    later = phases_of(recording(*events), running, [20_000, 30_000, 31_430])
     late = fitted(later, 1, range(2, 3))
     assert {segment for segment, _, purpose in late if "startup" in purpose} == {3}
