@@ -64,6 +64,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x3A000474, "2.7", "rpc", "missed deletion"),
     (0x3A000680, "0.8.2", "zk", "lossy restart"),
     (0x37000355, "2.1", "zk", "not told while shutting down"),
+    (0x40010023, "1.0", "zk", "KAFKA-6082"),
     (0x40010040, "1.0", "zk", "KAFKA-7152"),
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
     (0x40010068, "1.0", "zk", "outdated controller change"),

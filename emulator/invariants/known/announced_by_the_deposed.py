@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
-from emulator.invariants.known.base import Hazard
+from emulator.invariants.known.base import Hazard, decided
 from emulator.invariants.metadata_never_moves_back import MovesBack
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -34,8 +34,10 @@ class AnnouncedByTheDeposed(Hazard):
         if newer.sender_epoch >= older.sender_epoch:
             return False
         deposed_knew = _known(violation, newer.sender, events[: newer.seq])
+        # What it learns while its request waits is not in it.
+        announced = events[: decided(older.seq, events) + 1]
         return violation.version_before in deposed_knew and _known(
-            violation, older.sender, events[: older.seq]
+            violation, older.sender, announced
         )[-1:] == [violation.version]
 
 

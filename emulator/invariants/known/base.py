@@ -24,6 +24,7 @@ from emulator.trace.events import (
     BecomesFollower,
     BecomesLeader,
     BrokerStarting,
+    ControlRequestSent,
     IsrUpdateStarted,
     LeaderAndIsr,
     LeaderAndIsrIgnored,
@@ -66,6 +67,15 @@ def expelled(violation: Violation, events: Sequence[AnyEvent]) -> tuple[IsrUpdat
     assert isinstance(started, IsrUpdateStarted)
     (leo,) = (one.leo for one in started.out_of_sync if one.replica == violation.broker)
     return started, started.leo - leo
+
+
+def decided(update: int, events: Sequence[AnyEvent]) -> int:
+    """When the controller made what an UpdateMetadata says: the request may have waited for others
+    to the same broker, and arrive after a change."""
+    sent = events[update].cause if update >= 0 else -1
+    if sent < 0 or not isinstance(events[sent], ControlRequestSent):
+        return update
+    return events[sent].cause if events[sent].cause >= 0 else sent
 
 
 def missing_members(violation: Violation) -> set[int]:

@@ -29,6 +29,7 @@ class UnfencedController(Hazard):
         "controller knows states",
         "metadata converges",
         "replicas return to isr",
+        "followers fetch",
         "metadata never moves back",
         "isr within assignment",
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from emulator.invariants.base import Violation
 from emulator.invariants.brokers_are_registered import UnknownBrokers
-from emulator.invariants.known.base import Hazard, lacks, missing_members
+from emulator.invariants.known.base import Hazard, decided, lacks, missing_members
 from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
@@ -31,15 +31,6 @@ class BrokerListNotAnnounced(Hazard):
         wrong = missing_members(violation)
         for event in reversed(events):
             if isinstance(event, e.BrokerChange) and wrong & {*event.added, *event.deleted}:
-                listed_before = _decided(violation.facts[1], events) < event.seq
+                listed_before = decided(violation.facts[1], events) < event.seq
                 return listed_before and lacks(BROKER_LIST_ANNOUNCED, event, events)
         return False
-
-
-def _decided(update: int, events: Sequence[AnyEvent]) -> int:
-    """When the controller made the list of an update: its request may have waited for others to the
-    same broker, and arrive after the change."""
-    sent = events[update].cause if update >= 0 else -1
-    if sent < 0 or not isinstance(events[sent], e.ControlRequestSent):
-        return update
-    return events[sent].cause if events[sent].cause >= 0 else sent

@@ -105,6 +105,22 @@ def test_what_a_deposed_controller_has_read_moves_back(
     assert [recognise(one, history.events) for one in back] == [name]
 
 
+def test_a_successor_may_learn_the_newer_version_while_its_announcement_waits() -> None:
+    history = running("2.1").elected(2, 2)
+    history.tell(e.ControllerCacheUpdated, 2, ORDERS, 1, 0, (1, 2), 0, "fail-over")
+    history.tell(e.ControlRequestSent, 2, 1, "UpdateMetadata", (ORDERS,), 1)
+    sent = history.events[-1].seq
+    history.wrote(1, 1, 0, 1, 2)
+    history.tell(e.ControllerCacheUpdated, 3, ORDERS, 1, 0, (1, 2), 1, "notification")
+    history.shown(1, 0, 1, 2, at=(1,))
+    history.tell(e.ControllerCacheUpdated, 2, ORDERS, 1, 0, (1, 2), 1, "notification")
+    old = PartitionState(ORDERS, 1, 1, 0, REPLICAS, 0, REPLICAS)
+    history.tell(e.MetadataCacheUpdated, 1, 2, 2, REPLICAS, (old,))
+    history.events[-1] = msgspec.structs.replace(history.events[-1], cause=sent)
+    (back,) = (one for one in violations(history) if isinstance(one, MovesBack))
+    assert recognise(back, history.events) == "announced by a deposed controller"
+
+
 @pytest.mark.parametrize(("version", "name"), [("1.1", "KAFKA-6082"), ("2.1", "")])
 def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     """Until the newly elected controller reads the state, or another broker writes it."""
@@ -112,10 +128,11 @@ def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     unknown = ControllerDiffers(0, 1, facts=(-1, 0), partition=ORDERS, broker=2)
     shown = ShowsAnother(0, 1, facts=(-1, 0), partition=ORDERS, broker=1)
     lacking = MissingReplicas((3,), (1, 2), facts=(-1, 0), partition=ORDERS)
-    for violation in (unknown, shown, lacking):
+    idle = DoesNotFetch(2, facts=(-1, 0), partition=ORDERS, broker=3)
+    for violation in (unknown, shown, lacking, idle):
         assert recognise(violation, history.events) == name
     history.wrote(2, 3, 2, 1, 2, 3, by="controller")
-    for violation in (unknown, shown, lacking):
+    for violation in (unknown, shown, lacking, idle):
         assert recognise(violation, history.events) == ""
 
 
