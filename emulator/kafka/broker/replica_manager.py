@@ -220,6 +220,9 @@ class ReplicaManager:
                 produced.records, produced.size, acks, produced.data, produced.producer
             )
         except KafkaError as failed:
+            if failed.error is Errors.NOT_ENOUGH_REPLICAS:
+                # Unlike the others it is logged with its stack trace (processFailedRecord).
+                await self._context.kernel.checkpoint("append_refused")
             return ProduceStatus(failed.error)
         return ProduceStatus(NO_ERROR, batch.next_offset, batch.base_offset)
 

@@ -170,7 +170,7 @@ class AlterIsrs:
                     answers[partition] = _answer(partition, result)
             for partition in written.to_retry:
                 answers[partition] = _answer(partition, Errors.INVALID_UPDATE_VERSION)
-        await host.kernel.checkpoint("controller_event")
+        await host.kernel.checkpoint("alter_isr_processed")
         for proposal in proposals:
             answer = answers[proposal.partition]
             host.emit(
@@ -186,6 +186,7 @@ class AlterIsrs:
         altered = [p for p in writes if answers[p].error is Errors.NONE]
         if altered:
             await self._parts.update_leadership_cache(altered, "AlterIsr")
+            await host.kernel.checkpoint("alter_isr_processed")
         # UpdateMetadata covers all proposed partitions, including the refused ones
         # (processAlterIsr).
         await self._parts.send_update_metadata(
