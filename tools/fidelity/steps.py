@@ -10,29 +10,23 @@ the first uses of a step in a process are cold, so they are listed separately.
 
 from __future__ import annotations
 
-import argparse
 import re
-import sys
-import zlib
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from emulator.cli.parts.progress import ProgressLine
 from emulator.conformance import player
-from emulator.conformance.actions import CannotPlay
 from emulator.conformance.criteria import EVER
-from emulator.conformance.recording import BadRecording, Recording, read_recording
+from emulator.conformance.recording import Recording, read_recording
 from emulator.conformance.requests import Request, Threads, sent_requests
 from emulator.kafka.profiles.base import Profile
 from emulator.search.guided.phases import boots_of
 from emulator.trace.percentiles import nearest_rank
-from emulator.view.event_text import counted
 from emulator.worlds.latency import USUAL_BOOT_US
+from tools.fidelity.seeds import parser_of, play_each, seeds_of
 
 LONGEST_MS = 600
 """A longer gap is a wait for something, and no step."""
@@ -94,44 +88,29 @@ def difference(recorded: Sequence[float], emulated: Sequence[float]) -> float:
 
 
 def play(folder: Path, seeds: int) -> tuple[list[tuple[Step, float]], list[tuple[Step, float]]]:
-    """(recorded, emulated) steps. Each recording has seeds of its own: a process's first draws are
-    the same in all plays under one seed."""
+    """(recorded, emulated) steps."""
     real = read_recording(folder)
     script = player.script_of(real)
     running = script.scenario.running
-    first = zlib.crc32(str(folder).encode()) & 0xFFFF
     emulated = [
         step
-        for seed in range(first, first + seeds)
+        for seed in seeds_of(folder, seeds)
         for step in steps_of(player.simulate(script, seed), real, running)
     ]
     return list(steps_of(real, real, running)), emulated
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("recordings", nargs="+", type=Path, help="folders of recordings")
-    parser.add_argument("--seeds", type=int, default=3, help="random seeds for each (%(default)s)")
-    parser.add_argument("--jobs", type=int, default=2, help="processes (%(default)s)")
+    parser = parser_of(__doc__, seeds=3)
     parser.add_argument("--most", type=int, default=40, help="steps listed (%(default)s)")
     chosen = parser.parse_args()
 
     recorded: dict[Step, list[float]] = defaultdict(list)
     emulated: dict[Step, list[float]] = defaultdict(list)
-    number = len(chosen.recordings)
-    with ProgressLine(total=number) as line, ProcessPoolExecutor(chosen.jobs) as pool:
-        played = pool.map(play, chosen.recordings, [chosen.seeds] * number)
-        try:
-            for done, (real, ours) in enumerate(played, 1):
-                line.update(f"{done} of {counted(number, 'recording')} played", done)
-                for durations, steps in ((recorded, real), (emulated, ours)):
-                    for step, ms in steps:
-                        durations[step].append(ms)
-        except (BadRecording, CannotPlay) as error:
-            pool.shutdown(cancel_futures=True)
-            sys.exit(f"steps: {error}")
+    for real, ours in play_each(play, chosen):
+        for durations, steps in ((recorded, real), (emulated, ours)):
+            for step, ms in steps:
+                durations[step].append(ms)
     compared = [s for s in recorded if len(recorded[s]) >= ENOUGH and len(emulated[s]) >= ENOUGH]
     compared.sort(key=lambda s: difference(recorded[s], emulated[s]), reverse=True)
     print(f"ms per 1.5 s of boot; percentiles {', '.join(map(str, PERCENTILES))}")
