@@ -6,6 +6,7 @@ import pytest
 
 from emulator.kafka.broker.fetch_session import CachedPartition, FetchSession
 from emulator.kafka.protocol.messages import FetchPartition
+from emulator.trace.values import TopicPartition
 from tests.interaction.hosting import ORDERS_0, Hosting, leading
 
 
@@ -51,3 +52,21 @@ def test_it_was_caught_up_when_the_session_last_fetched() -> None:
         play.hosted().wake()
         assert play.hosted().remotes[2].last_caught_up_time_ms == cached.session.fetched_ms
         assert list(cached.session.awake) == [ORDERS_0]
+
+
+@pytest.mark.parametrize(("read", "counts"), [((), True), ((ORDERS_0,), False)])
+def test_a_partition_that_changes_after_its_turn_was_idle_in_that_fetch(
+    read: tuple[TopicPartition, ...], counts: bool
+) -> None:
+    """The fetch waits for another partition's lock meanwhile. If the turn comes later, the fetch
+    reads what has changed."""
+    with leading() as play:
+        cached = fetched()
+        assert becomes_idle(play, cached)
+        cached.session.fetch_arrived()
+        play.hosted().wake()
+        before_ms = play.hosted().remotes[2].last_caught_up_time_ms
+        now_ms = play.kernel.now_ms() + 4000
+        cached.session.fetch_recorded(now_ms, read)
+        expected_ms = now_ms if counts else before_ms
+        assert play.hosted().remotes[2].last_caught_up_time_ms == expected_ms

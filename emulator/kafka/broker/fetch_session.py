@@ -117,6 +117,8 @@ class FetchSession:
         }
         self.awake = dict(self.partitions)
         """The partitions that are not idle: a fetch reads these."""
+        self._woken: list[tuple[CachedPartition, Replica]] = []
+        """Since the arriving fetch began to read."""
         self.context = FetchContext(self)
         self.cached_size = len(self.partitions)
 
@@ -211,6 +213,21 @@ class FetchSession:
                 without_records.append(cached)
         return tuple(named), without_records
 
+    def fetch_arrived(self) -> None:
+        """It begins to read."""
+        self._woken.clear()
+
+    def fetch_recorded(self, now_ms: int, partitions: Iterable[TopicPartition]) -> None:
+        """One time for all idle fetches of the session, and for those that were idle in their turn
+        and have changed since: the reader may have waited for a lock. `partitions`: what it read.
+        """
+        self.fetched_ms = now_ms
+        if self._woken:
+            read = set(partitions)
+            for cached, replica in self._woken:
+                if cached.partition not in read:
+                    replica.caught_up_until(now_ms)
+
     def idle(self, cached: CachedPartition, replica: Replica) -> None:
         """Until it wakes, its follower counts as caught up at each fetch of the session."""
         cached.idle_replica = replica
@@ -224,6 +241,7 @@ class FetchSession:
             return
         cached.idle_replica = None
         replica.caught_up_until(self.fetched_ms)
+        self._woken.append((cached, replica))
         if self.partitions.get(cached.partition) is cached:
             self.awake[cached.partition] = cached
             self._in_order = None

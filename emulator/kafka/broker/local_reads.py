@@ -90,6 +90,8 @@ class LocalReads:
         reads, left, at_least_one = ReadResults(), max_bytes, True
         results, find = reads.partitions, self._partitions.get
         leader_only = self.is_for_leader_only(follower, rack)
+        if context.session is not None and not was_delayed:
+            context.session.fetch_arrived()
         for fetch in context.in_turn():
             hosted = find(fetch.partition)
             if hosted is not None:
@@ -179,8 +181,8 @@ class LocalReads:
         (KAFKA-5758)."""
         now_ms = self._context.now_ms()
         if context.session is not None:
-            # One time for all idle fetches of the session.
-            context.session.fetched_ms = now_ms
+            read = (fetch.partition for fetch, _, _ in reads.partitions)
+            context.session.fetch_recorded(now_ms, read)
         find = self._partitions.get
         for i, (fetch, answer, leader_leo) in enumerate(reads.partitions):
             hosted = find(fetch.partition)
