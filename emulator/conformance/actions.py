@@ -34,7 +34,7 @@ ONLY_ONE = (0,)
 
 CALL_MS = 8
 """A recorder notes the creation of a topic at the broker's first read for it. The client's call is
-this much earlier: here from 6 to 18 ms pass from the call to that read (deciles)."""
+this much earlier: here that read follows the call by 6 to 18 ms, median 11."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""

@@ -19,6 +19,7 @@ from emulator.search.schedules.shrink import Shrinking
 from emulator.search.schedules.warm_cluster import WarmCluster
 
 AFTER_US = 300_000
+"""With 100 ms, the violation that two choices cause came too late to be seen."""
 
 
 class Hazard(NamedTuple):

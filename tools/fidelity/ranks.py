@@ -23,7 +23,7 @@ from tools.fidelity.seeds import parser_of, play_each, seeds_of
 
 WAIT_MS = 1000
 FEWEST = 3
-"""Fewer emulated delays show nothing."""
+"""A rank among fewer emulated delays shows nothing."""
 
 
 class Delay(NamedTuple):
@@ -59,7 +59,10 @@ def play(folder: Path, seeds: int) -> list[Delay]:
 
 
 def main() -> None:
-    chosen = parser_of(__doc__, seeds=5).parse_args()
+    parser = parser_of(__doc__, seeds=5)
+    chosen = parser.parse_args()
+    if chosen.seeds < FEWEST:
+        parser.error(f"--seeds: at least {FEWEST}")
     ranks: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for delays in play_each(play, chosen):
         for kafka, kind, of_delay in delays:

@@ -24,7 +24,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "docs" / "fidelity"
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True):
-    """When and how: one row. `load`: of the machine at the end; `latencies`: their version."""
+    """When and how: one row. `load`: of the machine at the end, None if unknown; `latencies`: their
+    version."""
 
     commit: str
     latencies: int
@@ -32,7 +33,7 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True):
     most_seeds: int
     search_s: float
     jobs: int
-    load: float
+    load: float | None = None
 
 
 class RecordingResult(msgspec.Struct, frozen=True, kw_only=True):

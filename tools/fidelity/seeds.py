@@ -79,5 +79,4 @@ def play_each(play: Callable[[Path, int], Played], chosen: argparse.Namespace) -
                 yield played
         except (BadRecording, CannotPlay) as error:
             pool.shutdown(cancel_futures=True)
-            line.close()
             sys.exit(f"error: {error}")

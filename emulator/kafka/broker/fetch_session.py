@@ -118,7 +118,8 @@ class FetchSession:
         self.awake = dict(self.partitions)
         """The partitions that are not idle: a fetch reads these."""
         self._woken: list[tuple[CachedPartition, Replica]] = []
-        """Since the arriving fetch began to read."""
+        """Idle partitions that changed since the last fetch began to read, which may have missed
+        them."""
         self.context = FetchContext(self)
         self.cached_size = len(self.partitions)
 
@@ -214,7 +215,7 @@ class FetchSession:
         return tuple(named), without_records
 
     def fetch_arrived(self) -> None:
-        """It begins to read."""
+        """The read of a new fetch begins."""
         self._woken.clear()
 
     def fetch_recorded(self, now_ms: int, partitions: Iterable[TopicPartition]) -> None:

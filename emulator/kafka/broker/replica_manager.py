@@ -221,7 +221,8 @@ class ReplicaManager:
             )
         except KafkaError as failed:
             if failed.error is Errors.NOT_ENOUGH_REPLICAS:
-                # Unlike the others it is logged with its stack trace (processFailedRecord).
+                # Logged with its stack trace. NOT_LEADER_OR_FOLLOWER, for example, is not
+                # (ReplicaManager.scala@2.6.3 appendToLocalLog).
                 await self._context.kernel.checkpoint("append_refused")
             return ProduceStatus(failed.error)
         return ProduceStatus(NO_ERROR, batch.next_offset, batch.base_offset)
