@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -28,7 +28,8 @@ CACHE = Path(__file__).parents[2] / ".venv" / "clients"
 """Downloads and builds are kept here."""
 PAGE = Path(__file__).parents[2] / "docs" / "do" / "clients.md"
 COUNT, BEFORE = 120, 40
-"""Records, and how many of them are acknowledged before the leader dies."""
+"""Records, and how many of them are acknowledged before the producer gets others to send while the
+leader dies. It gets the last one after that."""
 
 Command = Callable[[], list[str]]
 
@@ -89,13 +90,21 @@ CLIENTS: dict[str, Command] = {
 
 
 class Program:
-    """One client that runs; what it prints is read from a file."""
+    """One client that runs; what it prints is read from a file, what a producer sends is given."""
 
     def __init__(self, command: list[str], output: Path) -> None:
         self._output = output
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         with output.open("wb") as out, output.with_suffix(".err").open("wb") as err:
-            self._process = subprocess.Popen(command, stdout=out, stderr=err, env=environment)
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=out, stderr=err, env=environment
+            )
+
+    def give(self, numbers: Iterable[int]) -> None:
+        """Without waiting until it has sent them."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(b"".join(b"%d\n" % number for number in numbers))
+        self._process.stdin.flush()
 
     @property
     def numbers(self) -> list[int]:
@@ -107,11 +116,14 @@ class Program:
         assert self._process.poll() in (None, 0), self._output.with_suffix(".err").read_text()
 
     def join(self) -> int:
+        """Its exit code, when it has sent all that it was given."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
         return self._process.wait(60)
 
     def kill(self) -> None:
-        self._process.kill()
-        self._process.wait()
+        with self._process:  # closes its input, too
+            self._process.kill()
 
 
 @pytest.fixture(scope="module")
@@ -145,18 +157,26 @@ def leader_of(brokers: Brokers, topic: str) -> int:
 
 
 def stored(brokers: Brokers, topic: str) -> list[int]:
-    """All that its leader's log has."""
+    """All that its leader's log has. Metadata may name one that is gone: asked again then."""
+    found = brokers.until(lambda: log_of_leader(brokers, topic), lambda log: log is not None)
+    assert found is not None
+    return found
+
+
+def log_of_leader(brokers: Brokers, topic: str) -> list[int] | None:
+    """None: the broker that metadata names does not lead. Raises Unreachable."""
     partition, at, values = TopicPartition(topic, 0), 0, list[int]()
-    state = brokers.until(
-        lambda: metadata(brokers, topic), lambda s: s is not None and s.leader >= 0
-    )
-    assert state is not None
+    state = metadata(brokers, topic)
+    if state is None or state.leader < 0:
+        return None
     server = ("127.0.0.1", brokers.ports[state.leader])
     while True:
         fetch = FetchPartition(partition, -1, at, 0, 1 << 20)
         response = send_request(server, FetchRequest(-1, 0, 0, 1 << 20, 0, -1, (fetch,)), 20)
         assert isinstance(response, FetchResponse)
         (fetched,) = response.partitions
+        if fetched.error is Errors.NOT_LEADER_OR_FOLLOWER:
+            return None
         assert fetched.error is Errors.NONE
         for batch in fetched.batches:
             at = batch.next_offset
@@ -184,13 +204,16 @@ def test_a_leader_s_death_loses_and_repeats_nothing(
     brokers.create(topic, (dying, *(n for n in (1, 2, 3) if n != dying)))
     start = [brokers.bootstrap, topic]
     consumer = Program([*command, "consume", *start], tmp_path / "consumed")
-    producer = Program([*command, "produce", *start, str(COUNT)], tmp_path / "produced")
+    producer = Program([*command, "produce", *start], tmp_path / "produced")
     try:
+        producer.give(range(BEFORE))
         brokers.until(
             lambda: (producer.check(), consumer.check(), producer.numbers, consumer.numbers),
-            lambda seen: len(seen[2]) >= BEFORE and bool(seen[3]),
+            lambda seen: len(seen[2]) == BEFORE and bool(seen[3]),
         )
+        producer.give(range(BEFORE, COUNT - 1))
         brokers.by_id[dying].kill()
+        producer.give([COUNT - 1])
         assert producer.join() == 0
         producer.check()
         assert producer.numbers == list(range(COUNT))
@@ -210,9 +233,10 @@ def test_a_topic_is_created_when_a_producer_asks_for_it(
     brokers: Brokers, client: str, tmp_path: Path
 ) -> None:
     topic = f"created-{client}"
-    start = [*CLIENTS[client](), "produce", brokers.bootstrap, topic, "3"]
+    start = [*CLIENTS[client](), "produce", brokers.bootstrap, topic]
     producer = Program(start, tmp_path / "produced")
     try:
+        producer.give(range(3))
         assert producer.join() == 0, (tmp_path / "produced.err").read_text()
     finally:
         producer.kill()
@@ -225,16 +249,18 @@ def test_deleted_records_are_not_consumed(brokers: Brokers, client: str, tmp_pat
     command, topic = CLIENTS[client](), f"shorter-{client}"
     brokers.create(topic, (1, 2, 3))
     leader_of(brokers, topic)
-    for words in (
-        ["produce", brokers.bootstrap, topic, "6"],
-        ["delete", brokers.bootstrap, topic, "4"],
-    ):
-        program = Program([*command, *words], tmp_path / words[0])
+
+    def run(records: int, mode: str, *offset: str) -> list[int]:
+        program = Program([*command, mode, brokers.bootstrap, topic, *offset], tmp_path / mode)
         try:
-            assert program.join() == 0, (tmp_path / words[0]).with_suffix(".err").read_text()
+            program.give(range(records))
+            assert program.join() == 0, (tmp_path / mode).with_suffix(".err").read_text()
         finally:
             program.kill()
-    assert program.numbers == [4]
+        return program.numbers
+
+    run(6, "produce")
+    assert run(0, "delete", "4") == [4]
     consumer = Program([*command, "consume", brokers.bootstrap, topic], tmp_path / "consumed")
     try:
         seen = brokers.until(

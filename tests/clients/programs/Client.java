@@ -1,7 +1,9 @@
-// The Java client: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or `delete BOOTSTRAP
-// TOPIC OFFSET`, which prints where the log starts then. Its defaults, but for idempotence, which is
-// the default from 3.0 on.
+// The Java client: `produce BOOTSTRAP TOPIC` sends each line of its input and prints it when it is
+// acknowledged; `consume BOOTSTRAP TOPIC`; `delete BOOTSTRAP TOPIC OFFSET` prints where the log starts
+// then. Its defaults, but for idempotence, which is the default from 3.0 on.
 
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -23,9 +25,10 @@ public class Client {
             settings.put("enable.idempotence", "true");
             var text = new StringSerializer();
             try (var producer = new KafkaProducer<String, String>(settings, text, text)) {
-                for (int n = 0; n < Integer.parseInt(words[3]); n++) {
-                    producer.send(new ProducerRecord<>(words[2], Integer.toString(n))).get();
-                    System.out.println(n);
+                var lines = new BufferedReader(new InputStreamReader(System.in));
+                for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+                    producer.send(new ProducerRecord<>(words[2], line)).get();
+                    System.out.println(line);
                 }
             }
             return;

@@ -1,5 +1,8 @@
-"""aiokafka, idempotent: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
-`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
+"""aiokafka, idempotent.
+
+`produce BOOTSTRAP TOPIC` sends each line of its input and prints it when it is acknowledged;
+`consume BOOTSTRAP TOPIC`; `delete BOOTSTRAP TOPIC OFFSET` prints where the log starts then.
+"""
 
 import asyncio
 import sys
@@ -12,9 +15,9 @@ async def main(mode, bootstrap, topic, *rest):
     if mode == "produce":
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=bootstrap, enable_idempotence=True)
         await producer.start()
-        for n in range(int(rest[0])):
-            await producer.send_and_wait(topic, b"%d" % n)
-            print(n, flush=True)
+        while line := await asyncio.to_thread(sys.stdin.readline):
+            await producer.send_and_wait(topic, line.strip().encode())
+            print(line.strip(), flush=True)
         await producer.stop()
     elif mode == "delete":
         administrator = aiokafka.admin.AIOKafkaAdminClient(bootstrap_servers=bootstrap)

@@ -1,5 +1,8 @@
-"""confluent-kafka, idempotent: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
-`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
+"""confluent-kafka, idempotent.
+
+`produce BOOTSTRAP TOPIC` sends each line of its input and prints it when it is acknowledged;
+`consume BOOTSTRAP TOPIC`; `delete BOOTSTRAP TOPIC OFFSET` prints where the log starts then.
+"""
 
 import sys
 
@@ -15,8 +18,8 @@ if mode == "produce":
         assert error is None, error
         print(message.value().decode(), flush=True)
 
-    for n in range(int(rest[0])):
-        producer.produce(topic, b"%d" % n, on_delivery=delivered)
+    for line in sys.stdin:
+        producer.produce(topic, line.strip().encode(), on_delivery=delivered)
         producer.flush(60)
 elif mode == "delete":
     administrator = confluent_kafka.admin.AdminClient(settings)

@@ -1,5 +1,8 @@
-"""kafka-python with its defaults: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
-`delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then."""
+"""kafka-python with its defaults.
+
+`produce BOOTSTRAP TOPIC` sends each line of its input and prints it when it is acknowledged;
+`consume BOOTSTRAP TOPIC`; `delete BOOTSTRAP TOPIC OFFSET` prints where the log starts then.
+"""
 
 import sys
 
@@ -8,9 +11,9 @@ import kafka
 mode, bootstrap, topic, *rest = sys.argv[1:]
 if mode == "produce":
     producer = kafka.KafkaProducer(bootstrap_servers=bootstrap)
-    for n in range(int(rest[0])):
-        producer.send(topic, b"%d" % n).get(60)
-        print(n, flush=True)
+    for line in sys.stdin:
+        producer.send(topic, line.strip().encode()).get(60)
+        print(line.strip(), flush=True)
     producer.close()
 elif mode == "delete":
     administrator = kafka.KafkaAdminClient(bootstrap_servers=bootstrap)

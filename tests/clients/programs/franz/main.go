@@ -1,8 +1,10 @@
-// franz-go with its defaults: `produce BOOTSTRAP TOPIC COUNT`, `consume BOOTSTRAP TOPIC`, or
-// `delete BOOTSTRAP TOPIC OFFSET`, which prints where the log starts then.
+// franz-go with its defaults: `produce BOOTSTRAP TOPIC` sends each line of its input and prints it when
+// it is acknowledged; `consume BOOTSTRAP TOPIC`; `delete BOOTSTRAP TOPIC OFFSET` prints where the log
+// starts then.
 package main
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"os"
@@ -27,12 +29,11 @@ func main() {
 	defer client.Close()
 	background := context.Background()
 	if mode == "produce" {
-		count, err := strconv.Atoi(os.Args[4])
-		check(err)
-		for n := 0; n < count; n++ {
-			record := kgo.StringRecord(strconv.Itoa(n))
+		lines := bufio.NewScanner(os.Stdin)
+		for lines.Scan() {
+			record := kgo.StringRecord(lines.Text())
 			check(client.ProduceSync(background, record).FirstErr())
-			fmt.Println(n)
+			fmt.Println(lines.Text())
 		}
 		return
 	}
