@@ -786,6 +786,9 @@ class Latencies:
         self._speeds.pop(actor, None)
         self._paces.pop(actor, None)
 
+    def is_paced(self, purpose: str) -> bool:
+        return self._rows[purpose][2]
+
     @property
     def purposes(self) -> list[str]:
         return list(self._rows)

@@ -101,7 +101,7 @@ class LiveWorld:
             # The duration of a broker's own code on the recorded machine: it determines the phases
             # of periodic tasks, the order in which brokers learn of changes, and what is in flight.
             for name in BROKERS:
-                self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
+                self.kernel.checkpoints[name] = partial(self.machine_load.charge, name)
         self._coming_up = True
         # Before the cluster is created: its first events have listeners too.
         sink.listen(self._watch_the_start)
@@ -131,7 +131,7 @@ class LiveWorld:
         """Messages between brokers stay in this process; on the recorded machine they took time."""
         if self.machine_load is None:
             return 0
-        return self.latencies(purpose, actor) + self.machine_load.delay_us(actor)
+        return self.machine_load.work_us(purpose, actor) + self.machine_load.delay_us(actor)
 
     def _own(self, zookeeper: str, data_dir: Path) -> EmbeddedServer | ContainerServer | None:
         """The server that this run started and may stop. None if it is someone else's."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from emulator.kernel.scheduler import Kernel
-from zk.model.link import Latency
+from emulator.kernel.scheduler import Kernel, Task
+from emulator.worlds.latency import Latencies
 from zk.wire import Service
 
 
@@ -25,10 +25,18 @@ class MachineLoad(Protocol):
         """The extra delay of work that needs a CPU core now."""
         ...
 
+    def work_us(self, purpose: str, actor: str) -> int:
+        """A duration drawn now; work takes longer while others need the cores, too."""
+        ...
+
+    async def charge(self, name: str, task: Task) -> None:
+        """Charge a checkpoint of the core with its duration."""
+        ...
+
     def paced(self, service: Service) -> Service:
         """Live time: a real ZooKeeper service with the request pace of clients on that machine."""
         ...
 
 
-MachineLoadOf = Callable[[Kernel, Latency], MachineLoad]
-"""Makes one for a world: on its kernel, with its draws (purpose, actor)."""
+MachineLoadOf = Callable[[Kernel, Latencies], MachineLoad]
+"""Makes one for a world: on its kernel, with its draws."""

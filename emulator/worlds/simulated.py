@@ -49,6 +49,7 @@ class SimulatedWorld:
         # The method itself: for every message, to call the object would take Python twice as long.
         draw = self.latencies.__call__
         network_latency = draw if machine_load is None else self._network_latency_us
+        load = self.machine_load
         self.network = MemoryNetwork(self.kernel, network_latency)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper
@@ -69,7 +70,8 @@ class SimulatedWorld:
         )
         for name in BROKERS:
             # Our own code takes no time: the duration of Kafka's code is drawn at these places.
-            self.kernel.checkpoints[name] = partial(self.latencies.charge, name)
+            charge = self.latencies.charge if load is None else load.charge
+            self.kernel.checkpoints[name] = partial(charge, name)
         self.cluster = emulated_cluster(
             scenario,
             self.kernel,
@@ -82,9 +84,11 @@ class SimulatedWorld:
 
     def _network_latency_us(self, purpose: str, actor: str) -> int:
         assert self.machine_load is not None
-        return self.latencies(purpose, actor) + self.machine_load.delay_us(actor)
+        return self.machine_load.work_us(purpose, actor) + self.machine_load.delay_us(actor)
 
     def _zookeeper_latency_us(self, purpose: str, actor: str) -> int:
+        if self.machine_load is not None:
+            return self.machine_load.work_us(purpose, actor)
         return self.latencies.at(self.kernel.now, purpose, actor)
 
     def _client_of(self, session_id: int) -> str:

@@ -5,11 +5,12 @@ several times, `repeats/kafka-<version>/<script>/<n>/`. Stories that were record
 line are in `tools/fidelity/recordings/kafka-<version>/<story>/`, random scripts, recorded by `isr
 record --random`, in `tools/fidelity/recordings/random/kafka-<version>/<seed>/<n>/`.
 
-First every recording is played under random seeds, until these match it. Then the choices that an
-earlier search kept are played again, and what is still not matched is searched for. All searches
-together end within `--minutes`: each gets an equal share of the time that is left, at most
-`--budget`. The files are written again after each recording, so that an interrupted measurement
-keeps what it has. Rows of recordings that are not played now stay.
+First every recording is played under random seeds, until these match it. Where half of them do not,
+the choices that an earlier search kept are played again; what these do not match is played under
+the other half, and then searched for. All searches together end within `--minutes`: each gets an
+equal share of the time that is left, at most `--budget`. The files are written again after each
+recording, so that an interrupted measurement keeps what it has. Rows of recordings that are not
+played now stay.
 """
 
 from __future__ import annotations
@@ -148,14 +149,17 @@ class Measurement:
         options = self.options
         for case in self.cases:
             reference, script = case.load()
-            until = min(FIRST_SEEDS, options.seeds)
+            until, has_replayed = min(FIRST_SEEDS, options.seeds), not case.keeps_choices
             while True:
                 case.verdict = play_seeds(reference, script, case.examined, until, options.jobs)
-                if case.verdict.matched or until >= options.seeds:
+                if case.verdict.matched:
+                    break
+                if 2 * until >= options.seeds and not has_replayed:
+                    has_replayed = True
+                    case.result = replay_choices(reference, script, case.choices, options.jobs)
+                if case.is_matched or until >= options.seeds:
                     break
                 until = min(2 * until, options.seeds)
-            if not case.verdict.matched and case.keeps_choices:
-                case.result = replay_choices(reference, script, case.choices, options.jobs)
             how = "not matched"
             if case.is_matched:
                 how = "matched" if case.verdict.matched else "matched by kept choices"

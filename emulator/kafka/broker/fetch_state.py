@@ -7,6 +7,7 @@ PartitionFetchState, InitialFetchState, clients/…/internals/PartitionStates.ja
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +15,9 @@ from emulator.kafka.profiles.base import Profile
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
 from zk.scala.java_hash import java_hash, list_hash
-from zk.scala.library import LIBRARIES
+from zk.scala.library import LIBRARIES, immutable_set
+from zk.scala.murmur import topic_and_partition_hash
+from zk.scala.scala_order import topic_partition_hash
 
 
 def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
@@ -29,12 +32,15 @@ def fetcher_id(partition: TopicPartition, num_fetchers: int) -> int:
 def fetcher_hash(leader: LiveBroker, number: int, profile: Profile) -> int:
     """The hash of BrokerAndFetcherId(leader, number)."""
     case_class_hash = LIBRARIES[profile.scala].case_class_hash
+    return case_class_hash("BrokerAndFetcherId", (end_point_hash(leader, profile), number))
+
+
+def end_point_hash(leader: LiveBroker, profile: Profile) -> int:
+    """The hash of the leader's address."""
     address = (leader.broker, java_hash(leader.host), leader.port)
     if profile.leaders_in_request:
-        of_leader = list_hash(address)  # Broker.scala@0.8.2.2 has a hashCode of its own
-    else:
-        of_leader = case_class_hash("BrokerEndPoint", address)
-    return case_class_hash("BrokerAndFetcherId", (of_leader, number))
+        return list_hash(address)  # Broker.scala@0.8.2.2 has a hashCode of its own
+    return LIBRARIES[profile.scala].case_class_hash("BrokerEndPoint", address)
 
 
 class InitialFetchState(NamedTuple):
@@ -73,8 +79,11 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     """The partitions of one thread in the order of its requests. Kafka checks all of them for each
     request; this class records which may have changed since the last one."""
 
-    def __init__(self) -> None:
+    def __init__(self, profile: Profile) -> None:
         super().__init__()
+        self._order, self._library = profile.fetch_order, LIBRARIES[profile.scala]
+        self._inserted: dict[TopicPartition, None] = {}
+        """For a HashMap: the order decides among keys of one bucket."""
         self.changed: dict[TopicPartition, None] = {}
         """Partitions whose offset, and nothing else, has changed since the last request..."""
         self.has_other_changes = True
@@ -86,21 +95,50 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
+        if self._order == "hash-map":
+            is_known = partition in self
+            self[partition] = state
+            if not is_known:
+                self._inserted[partition] = None
+                keys = self._library.map_order(
+                    self._inserted, lambda key: topic_and_partition_hash(*key)
+                )
+                self._reorder((key, self[key]) for key in keys)
+            return
         # A dict keeps the place of an existing key: only a new key goes to the end.
         self.pop(partition, None)
         self[partition] = state
 
     def remove(self, partition: TopicPartition) -> None:
         self.pop(partition, None)
+        self._inserted.pop(partition, None)
         # The next request has to remove the partition from the session.
         self.has_other_changes = True
 
-    def group_by_topic(self) -> None:
+    def added(self) -> None:
+        """Partitions were added: up to 2.0 all of them are set again."""
+        if self._order == "rebuilt":
+            self.rebuild()
+
+    def rebuild(self) -> None:
         """Reorder after a truncation round (PartitionStates.set): a topic's partitions come
-        together, at the place of the first of them."""
+        together, at the place of the first of them in a Map of all of them."""
+        if self._order == "hash-map":
+            return
+        if self._order == "hashed":
+            items = self._library.map_order(self.items(), _hash_of)
+        else:
+            items = list(immutable_set(self.items(), self._library, _hash_of)[0])
         topics: dict[str, list[tuple[TopicPartition, PartitionFetchState]]] = {}
-        for partition, state in self.items():
+        for partition, state in items:
             topics.setdefault(partition.topic, []).append((partition, state))
+        self._reorder(item for group in topics.values() for item in group)
+
+    def _reorder(self, items: Iterable[tuple[TopicPartition, PartitionFetchState]]) -> None:
+        ordered = list(items)
         self.clear()
-        for group in topics.values():
-            self.update(group)
+        self.update(ordered)
+
+
+def _hash_of(item: tuple[TopicPartition, PartitionFetchState]) -> int:
+    return topic_partition_hash(*item[0])

@@ -87,7 +87,7 @@ class ReplicaFetcherThread:
         self._with_new_hw: list[Partition] = []
         self._shutdown_ends_fetch = FETCHER_SHUTDOWN_ENDS_FETCH in context.guards
         self.leader, self.fetcher_id = leader, fetcher_id
-        self.partitions = PartitionStates()
+        self.partitions = PartitionStates(context.profile)
         self._map_lock = Monitor(context.kernel, "partitionMapLock")
         self._map_changed = Condition(context.kernel, self._map_lock)
         self._session = FetchSessionHandler()
@@ -117,6 +117,7 @@ class ReplicaFetcherThread:
                         truncating=initial.truncating,
                     )
                 self.partitions.update_and_move_to_end(partition, state)
+            self.partitions.added()
             self.partitions.has_other_changes = True
             self._map_changed.signal_all()
 
@@ -447,6 +448,7 @@ class ReplicaFetcherThread:
         """For added partitions, query the end of their last epoch at the leader; those without an
         epoch truncate to the high watermark."""
         queries: list[EpochQuery] = []
+        has_truncated = False
         async with self._map_lock:
             now_us = self._context.kernel.now
             for partition, state in list(self.partitions.items()):
@@ -469,10 +471,13 @@ class ReplicaFetcherThread:
                         continue
                     state.fetch_offset = min(state.fetch_offset, log.log_end_offset)
                 state.truncating = False
+                has_truncated = True
         if queries:
             # The lock is not held during the request: partitions may be added and removed
             # meanwhile.
             await self._truncate_to_epoch_end_offsets(queries)
+        if has_truncated:
+            self.partitions.rebuild()
 
     async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
         """Query the end offsets of these epochs at the leader and truncate to them
@@ -503,7 +508,7 @@ class ReplicaFetcherThread:
                 # Before 2.0 the response's epoch is ignored, and there is one round (KIP-279).
                 epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
                 self._truncate_to_epoch_end_offset(query.partition, epoch, answer.end_offset)
-            self.partitions.group_by_topic()
+            self.partitions.rebuild()
 
     async def _truncate_on_fetch_response(
         self, diverging: dict[TopicPartition, DivergingEpoch]
@@ -513,7 +518,7 @@ class ReplicaFetcherThread:
         async with self._map_lock:
             for partition, end in diverging.items():
                 self._truncate_to_epoch_end_offset(partition, end.epoch, end.end_offset)
-            self.partitions.group_by_topic()
+            self.partitions.rebuild()
             self.partitions.has_other_changes = True
 
     def _truncate_to_epoch_end_offset(

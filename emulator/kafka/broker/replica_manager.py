@@ -29,6 +29,7 @@ from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.purgatory import Purgatory
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_selector import PreferredReplicas
+from emulator.kafka.broker.role_order import as_added, by_partition
 from emulator.kafka.model.errors import NO_ERROR, Errors, KafkaError
 from emulator.kafka.model.topic_names import INTERNAL_TOPICS
 from emulator.kafka.profiles.guards.consumers import PREFERRED_REPLICA_AT_ONCE
@@ -354,12 +355,16 @@ class ReplicaManager:
             if self._context.profile.leaders_in_request:
                 # Up to 0.8.2 followers use the request's live leaders; 0.9 ignores that list.
                 leader_of = {live.broker: live for live in request.live_leaders}.get
-            # Leaders first, then followers (spec §4.3).
+            # Leaders first, then followers (spec §4.3), each in the order of a HashMap.
+            profile = self._context.profile
+            accepted = by_partition(accepted, profile)
             leads = await self._make_leaders(
-                [(p, s) for p, s in accepted if s.leader == me], errors
+                by_partition([(p, s) for p, s in accepted if s.leader == me], profile), errors
             )
             follows = await self._make_followers(
-                [(p, s) for p, s in accepted if s.leader != me], errors, leader_of
+                by_partition([(p, s) for p, s in accepted if s.leader != me], profile),
+                errors,
+                leader_of,
             )
             # The partition object was created, but its log could not be.
             self._mark_offline(
@@ -464,17 +469,16 @@ class ReplicaManager:
         if self.is_shutting_down:
             # It became a follower because it shuts down: fetching would bring it back into the ISR.
             return follows
-        await self.fetchers.add_fetcher_for_partitions(
-            {
-                p.partition: initial_fetch_state(
-                    p,
-                    leader_of,
-                    truncating=not truncates_first,
-                    truncates_on_fetch=self._context.truncates_on_fetch,
-                )
-                for p in changed
-            }
-        )
+        starting = {
+            p.partition: initial_fetch_state(
+                p,
+                leader_of,
+                truncating=not truncates_first,
+                truncates_on_fetch=self._context.truncates_on_fetch,
+            )
+            for p in changed
+        }
+        await self.fetchers.add_fetcher_for_partitions(as_added(starting, self._context.profile))
         return follows
 
     @staticmethod

@@ -69,6 +69,11 @@ IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 """The elements of a leader's ISR Set: Replica objects, whose hash changed in 0.10, or broker ids
 (2.4). The order of an ISR follows from their hashes."""
 
+FetchOrder = Literal["hash-map", "rebuilt", "moved", "hashed"]
+"""The order of a fetcher's partitions: a HashMap's (up to 0.9); as they were added and moved to the
+end, with all of a topic together after additions and truncations (0.10 to 2.0) or only after these;
+or, after truncations, in the order of a HashMap (2.6)."""
+
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -120,6 +125,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     group_record_versions: tuple[int, int] = (1, 0)
     scala: Literal["2.11", "2.13"] = "2.13"
     isr_members: IsrMembers = "ids"
+    fetch_order: FetchOrder = "hashed"
     reapers_woken: bool = False
     quota_reapers_at_stop: int = 0
     controller_from_metadata: bool = False

@@ -64,6 +64,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "records": "in batches" if profile.record_batches else "each alone",
         "scala": profile.scala,
         "isr-members": profile.isr_members,
+        "fetch-order": profile.fetch_order,
         "replicas-received": profile.received_replicas,
         "new-leaders": "of the request" if profile.leaders_in_request else "of the metadata cache",
     }

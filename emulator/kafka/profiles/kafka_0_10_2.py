@@ -13,6 +13,7 @@ PROFILE = after(
     reads_at_start=("cluster-id", "all-configs"),
     registration_version=4,
     isr_members="replicas",
+    fetch_order="rebuilt",
     received_replicas="java-set",
     controlled_shutdowns="one-by-one",
     send_backoff_ms=100,

@@ -17,6 +17,7 @@ PROFILE = Profile(
     record_batches=False,
     scala="2.11",
     isr_members="replicas-0.9",
+    fetch_order="hash-map",
     leaders_in_request=True,
     received_replicas="scala-set",
     controlled_shutdowns="isr-first",

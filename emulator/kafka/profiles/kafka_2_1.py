@@ -14,6 +14,7 @@ PROFILE = after(
     # KIP-186 (2.0): a week instead of a day.
     defaults={"offsets.retention.minutes": "10080"},
     group_record_versions=(3, 2),
+    fetch_order="moved",
     reads_at_start=(*BEFORE.reads_at_start, "live-brokers"),
     request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},
 )

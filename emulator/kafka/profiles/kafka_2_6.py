@@ -12,6 +12,7 @@ PROFILE = after(
     release="2.6.3",
     citation="KafkaConfig.scala@2.6.3; spec §4.4, §8, §9",
     stop_replicas="all-together",
+    fetch_order="hashed",
     defaults={
         # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor its place
         # in the ISR.

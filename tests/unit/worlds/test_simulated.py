@@ -1,14 +1,42 @@
-"""The simulated world on a machine with other load: messages and drivers wait."""
+"""The simulated world on a machine with other load: messages, drivers and brokers wait."""
 
 from __future__ import annotations
 
+from functools import partial
+
 from emulator.conformance.recorder_load import RecorderLoad
-from emulator.kernel.scheduler import Kernel
 from emulator.scenario.schema import Boot, Scenario, ZooKeeperSettings
 from emulator.trace.sink import Sink
+from emulator.worlds.latency import TABLE, Purpose
 from emulator.worlds.simulated import SimulatedWorld
 
-BUSY_US = {"stimulus_busy": 80_000, "busy_share": 500, "net_request": 250, "producer_handover": 100}
+FIXED_US = {
+    "stimulus_busy": 80_000,
+    "busy_share": 500,
+    "net_request": 250,
+    "producer_handover": 100,
+    "create_log": 90_000,
+}
+
+
+def world_of_fixed_latencies() -> SimulatedWorld:
+    scenario = Scenario(
+        name="none",
+        about="",
+        profile="2.6",
+        boots=(Boot(1), Boot(2), Boot(3)),
+        settings={},
+        broker_settings={},
+        zookeeper=ZooKeeperSettings(),
+        steps=(),
+        duration_us=0,
+    )
+    fixed = {
+        name: Purpose(((0.0, us), (1.0, us)), paced=TABLE[name].paced)
+        for name, us in FIXED_US.items()
+    }
+    latencies = {**TABLE, **fixed}
+    return SimulatedWorld(scenario, 1, Sink(), machine_load=RecorderLoad, latencies=latencies)
 
 
 def message_at(world: SimulatedWorld, at_us: int) -> int:
@@ -17,23 +45,7 @@ def message_at(world: SimulatedWorld, at_us: int) -> int:
 
 
 def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it() -> None:
-    scenario = Scenario(
-        name="none",
-        about="",
-        profile="2.6",
-        boots=(Boot(1),),
-        settings={},
-        broker_settings={},
-        zookeeper=ZooKeeperSettings(),
-        steps=(),
-        duration_us=0,
-    )
-
-    def machine_load(kernel: Kernel, _: object) -> RecorderLoad:
-        return RecorderLoad(kernel, lambda purpose, _: BUSY_US[purpose])
-
-    world = SimulatedWorld(scenario, 1, Sink(), machine_load=machine_load)
-    world.latencies = lambda purpose, _: BUSY_US[purpose]  # type: ignore[assignment]
+    world = world_of_fixed_latencies()
     assert world.machine_load is not None
     world.machine_load.prepare("pause", 1_000_000)
     assert message_at(world, 900_000) == 250
@@ -42,4 +54,19 @@ def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it()
     assert message_at(world, 1_060_000) == 250 + 20_000 // 2, "and after it"
     assert message_at(world, 1_100_000) == 250
     assert world.handover_jitter_us("producer-1") == 100
+    world.close()
+
+
+def test_a_process_s_long_work_makes_everyone_else_slower() -> None:
+    """A first log takes 90 ms."""
+    world = world_of_fixed_latencies()
+    for broker, at_us in ((2, 1_000_000), (3, 1_040_000)):
+        process = world.kernel.process(f"broker-{broker}")
+        work = world.kernel.checkpoint("create_log")
+        process.lane("start").call_at(at_us, partial(process.spawn, "work", work))
+    assert message_at(world, 999_000) == 250
+    assert message_at(world, 1_001_000) == 250 * 185 // 100, "one core is occupied"
+    assert message_at(world, 1_041_000) == 250 * 27 // 10, "both"
+    assert message_at(world, 1_091_000) == 250 * 185 // 100
+    assert message_at(world, 1_131_000) == 250
     world.close()
