@@ -169,11 +169,15 @@ def notifications(recording: Recording, lens: Lens) -> Lanes:
     return lanes
 
 
+SESSION_OF = "session of broker "
+"""Begins the key of a broker's closed sessions."""
+
+
 def controllers_and_registrations(recording: Recording, lens: Lens) -> Lanes:
     lanes: Lanes = defaultdict(list)
     for op in recording.transactions:
         if op.op == "closeSession":
-            lanes[f"session of broker {op.broker}"].append((op.t, "closed"))
+            lanes[f"{SESSION_OF}{op.broker}"].append((op.t, "closed"))
         elif op.op in (*_WRITES, "delete") and op.path.startswith(("/controller", BROKER_IDS)):
             data = op.data if op.path == "/controller_epoch" else None
             lanes[op.path].append((op.t, OwnershipWrite(op.op, op.broker, data)))

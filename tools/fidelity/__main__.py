@@ -44,6 +44,7 @@ from tools.fidelity.results import (
     random_name,
     read_rows,
     recording_result,
+    searched_again,
     verdict_of,
     write_rows,
 )
@@ -65,13 +66,14 @@ LEAST_SEARCH_S = 5.0
 @dataclass
 class Case:
     """One recording, and what is known of it. `run`: one of several of a script. `of_set`: the set
-    that `--sets` names."""
+    that `--sets` names. `before`: the row of an earlier measurement, whose seeds stay."""
 
     folder: Path
     kafka: str
     recording: str
     of_set: str
     run: str = ""
+    before: RecordingResult | None = None
     examined: list[Examined] = field(default_factory=list)
     verdict: Verdict | None = None
     result: GuidedMatch | None = None
@@ -106,13 +108,15 @@ class Case:
         return reference, player.script_of(reference.real)
 
     def row(self) -> RecordingResult:
-        assert self.verdict is not None
+        if self.verdict is None:
+            assert self.before is not None and self.result is not None
+            return searched_again(self.before, self.result)
         return recording_result(*self.place, self.verdict, self.result)
 
     def delays(self) -> list[DelayRow]:
-        assert self.verdict is not None
-        timings = verdict_of(self.verdict, self.result).timings
-        return delay_rows(self.kafka, self.label, timings)
+        """None if only a search without a match is known."""
+        verdict = verdict_of(self.verdict, self.result)
+        return delay_rows(self.kafka, self.label, verdict.timings) if verdict else []
 
 
 class Measurement:
@@ -148,6 +152,10 @@ class Measurement:
         """Random seeds for each recording, and the choices of an earlier match."""
         options = self.options
         for case in self.cases:
+            row = self._rows.get(case.place)
+            if options.unmatched and row is not None and row.latencies == latency.VERSION:
+                case.before = row
+                continue
             reference, script = case.load()
             until, has_replayed = min(FIRST_SEEDS, options.seeds), not case.keeps_choices
             while True:
@@ -171,7 +179,7 @@ class Measurement:
         """Of random seeds to all runs of a script that was recorded several times."""
         scripts: dict[tuple[str, str], list[Case]] = {}
         for case in self.cases:
-            if case.run:
+            if case.run and case.before is None:
                 scripts.setdefault((case.kafka, case.recording), []).append(case)
         for (kafka, recording), runs in scripts.items():
             if len(runs) < 2:
@@ -204,7 +212,7 @@ class Measurement:
     def play_more(self, case: Case, until_s: float, say: Callable[[str], None]) -> None:
         """More seeds where a search found no match."""
         reference, script = case.load()
-        while not case.is_matched and time.monotonic() < until_s:
+        while case.examined and not case.is_matched and time.monotonic() < until_s:
             if len(case.examined) >= self.options.most:
                 break
             until = min(2 * len(case.examined), self.options.most)
@@ -216,10 +224,10 @@ class Measurement:
     def write(self, case: Case) -> None:
         self._rows[case.place] = case.row()
         write_rows(self.name, [self._rows[place] for place in sorted(self._rows)])
-        if self._has_delays:
+        if self._has_delays and (delays := case.delays()):
             of_case = case.kafka, case.label
             others = [row for row in self._delays if (row.kafka, row.recording) != of_case]
-            self._delays = [*others, *case.delays()]
+            self._delays = [*others, *delays]
             self._delays.sort(key=lambda row: (row.kafka, row.recording))
             write_rows("delays", self._delays)
 
@@ -270,7 +278,9 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
     parser.add_argument(
-        "--unmatched", action="store_true", help="only what these latencies have not matched yet"
+        "--unmatched",
+        action="store_true",
+        help="only searches, for what these latencies have not matched yet",
     )
     parser.add_argument(
         "--sets",

@@ -215,7 +215,7 @@ def recording_result(
 ) -> RecordingResult:
     """From the verdicts of random seeds and, where there was one, of a search."""
     by_search = guided is not None and guided.is_match and guided.verdict.matched
-    verdict = verdict_of(blind, guided)
+    verdict = verdict_of(blind, guided) or blind
     progress = guided.progress if guided else None
     return RecordingResult(
         kafka=kafka,
@@ -234,8 +234,22 @@ def recording_result(
     )
 
 
-def verdict_of(blind: Verdict, guided: GuidedMatch | None) -> Verdict:
-    """The verdict that stands: the search's, where it found a match."""
+def searched_again(before: RecordingResult, guided: GuidedMatch) -> RecordingResult:
+    """The row after a further search: its seeds stay."""
+    progress, is_match = guided.progress, guided.is_match and guided.verdict.matched
+    return msgspec.structs.replace(
+        before,
+        commit=commit_here(),
+        by_search=is_match,
+        candidates=progress.total if progress else None,
+        search_s=round(progress.seconds) if progress else None,
+        runs=len(guided.choices.runs) if is_match else None,
+        difference="" if is_match else before.difference,
+    )
+
+
+def verdict_of(blind: Verdict | None, guided: GuidedMatch | None) -> Verdict | None:
+    """The verdict that stands: the search's, where it found a match. None: no seed was played."""
     return guided.verdict if guided is not None and guided.is_match else blind
 
 

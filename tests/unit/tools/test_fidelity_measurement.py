@@ -12,6 +12,9 @@ from emulator.conformance.compare import Reference, Verdict
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import read_recording
 from emulator.search.guided.choices import choices_of, chosen_run, write_choices
+from emulator.search.guided.guided import GuidedMatch
+from emulator.search.guided.restarts import Progress
+from emulator.worlds import latency
 from tests.unit.conformance.failure_free import FOLDER
 from tools.fidelity import __main__ as fidelity
 from tools.fidelity.results import RecordingResult
@@ -76,3 +79,43 @@ def test_recordings_of_two_sets_keep_their_choices_apart() -> None:
         fidelity.Case(Path(), "2.6.3", "controlled-shutdown", one) for one in ("given", "versions")
     )
     assert given.choices != story.choices
+
+
+def test_a_further_search_leaves_what_seeds_have_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`--unmatched`: only rows of these latencies without a match, and no seed is played."""
+    written: dict[str, list[msgspec.Struct]] = {}
+    unmatched = RecordingResult(
+        kafka="2.6.3",
+        recording="random-2",
+        commit="c",
+        latencies=latency.VERSION,
+        seeds=40,
+        agreeing=7,
+        by_seeds=False,
+        difference="1 of 9 delays outside",
+    )
+    matched = msgspec.structs.replace(unmatched, recording="random-4", by_seeds=True)
+    rows = {RecordingResult: [unmatched, matched]}
+    monkeypatch.setattr(fidelity, "read_rows", lambda _, kind: rows.get(kind, []))
+    monkeypatch.setattr(fidelity, "write_rows", written.__setitem__)
+    recorded = [fidelity.Case(Path(), "2.6.3", name, "random") for name in ("random-2", "random-4")]
+    options = Namespace(sets=["random"], only=[], versions=[], unmatched=True)
+
+    measurement = fidelity.Measurement("random", recorded, options)
+    measurement.play(lambda _: None)
+    (searched,) = measurement.cases
+    assert searched.recording == "random-2"
+    real = read_recording(FOLDER / "flapping")
+    choices = choices_of(real, [chosen_run(1, {})], {})
+    searched.result = GuidedMatch(False, choices, NOT_EQUAL, Progress([], 60.0), 0)
+    measurement.write(searched)
+
+    row, _ = written["random"]
+    assert isinstance(row, RecordingResult)
+    assert (row.seeds, row.agreeing, row.difference) == (40, 7, unmatched.difference)
+    assert (row.search_s, row.is_matched) == (60, False)
+
+    verdict = msgspec.structs.replace(NOT_EQUAL, matched=True)
+    searched.result = GuidedMatch(True, choices, verdict, Progress([], 9.0), 20)
+    row = searched.row()
+    assert (row.seeds, row.agreeing, row.by_search, row.difference) == (40, 7, True, "")
