@@ -2,9 +2,9 @@
 
 The load of a machine (emulator.worlds.machine_load). When a driver performs an action for the
 first time, it occupies the cores for a while before and after, which delays other work. A process
-that runs long cold code occupies a core, which makes everyone else slower. Live clusters simulate
-the same load, because this machine's own load differs from the recorder's. The durations are drawn;
-this module knows no particular action.
+that runs cold code (for its first logs, roles and fetches) occupies a core; if several do, everyone
+else is slower. Live clusters simulate the same load, because this machine's own load differs from
+the recorder's. The durations are drawn; this module knows no particular action.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from emulator.kernel.scheduler import Kernel, Task
 from emulator.worlds.latency import Latencies
 from zk.wire import Service
 
-LONG_US = 30_000
-"""Work that takes this long (a process's first logs, first roles) occupies a core."""
-SLOWER = 850
-"""How much longer other work takes for each occupied core, in thousandths. While five brokers
-created their first logs, 150 to 450 ms after the first topic, a second one took 15 to 246 ms until
-its first LeaderAndIsr, median 104 (17 recorded); in 24 s old clusters 16 to 44, median 24 (8)."""
+SLOWER = 1200
+"""How much longer other work takes for each process that runs cold code, but for the first, which
+leaves a core free; in thousandths. While five brokers created their first logs, 150 to 450 ms after
+the first topic, a second one took 15 to 246 ms until its first LeaderAndIsr, median 104 (17
+recorded); in 24 s old clusters 16 to 44, median 24 (8)."""
 
 
 class RecorderLoad:
-    """The time until which the driver keeps the cores busy, and which processes occupy one."""
+    """The time until which the driver keeps the cores busy, and until when each process runs cold
+    code."""
 
     def __init__(self, kernel: Kernel, latencies: Latencies) -> None:
         self._kernel, self._latencies = kernel, latencies
         self.until_us = 0
-        self._occupied_until: dict[str, int] = {}
+        self._cold_until: dict[str, int] = {}
         """By process."""
 
     def prepare(self, action: str, at_us: int) -> None:
@@ -47,20 +47,17 @@ class RecorderLoad:
     def work_us(self, purpose: str, actor: str) -> int:
         now_us = self._kernel.now
         us = self._latencies.at(now_us, purpose, actor)
-        if not self._occupied_until or self._latencies.is_paced(purpose):
+        if not self._cold_until or self._latencies.is_paced(purpose):
             return us  # a paced row was fitted to brokers that do the same beside each other
-        others = list(self._occupied_until.items())
-        for process, until_us in others:
-            if until_us <= now_us:
-                del self._occupied_until[process]
-        return us * (1000 + SLOWER * len(self._occupied_until)) // 1000
+        self._cold_until = {p: end_us for p, end_us in self._cold_until.items() if end_us > now_us}
+        return us * (1000 + SLOWER * max(0, len(self._cold_until) - 1)) // 1000
 
     async def charge(self, name: str, task: Task) -> None:
         process = task.process.name
         us = self.work_us(name, process)
-        if us >= LONG_US:
-            before_us = self._occupied_until.get(process, 0)
-            self._occupied_until[process] = max(before_us, self._kernel.now + us)
+        if self._latencies.was_cold(name, process):
+            before_us = self._cold_until.get(process, 0)
+            self._cold_until[process] = max(before_us, self._kernel.now + us)
         await self._kernel.sleep(us)
 
     def paced(self, service: Service) -> Service:

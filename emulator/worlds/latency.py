@@ -789,6 +789,10 @@ class Latencies:
     def is_paced(self, purpose: str) -> bool:
         return self._rows[purpose][2]
 
+    def was_cold(self, purpose: str, actor: str) -> bool:
+        """Whether the last draw was for one of a process's first uses."""
+        return bool(self._dials[purpose, actor].stages)
+
     @property
     def purposes(self) -> list[str]:
         return list(self._rows)

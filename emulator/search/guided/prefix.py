@@ -19,6 +19,7 @@ from emulator.conformance.criteria import (
     EVER,
     POINTS,
     REQUESTED,
+    SESSION_OF,
     Entry,
     Lanes,
     Lens,
@@ -49,6 +50,12 @@ class Disagreement:
     run: Entry | None
     run_ms: int | None = None
     """When the run went wrong; None: it lacks an entry."""
+
+    @property
+    def race_ms(self) -> int | None:
+        """When the run may have lost a race. None: what it lacks was decided long before, and so
+        was the end of a session, by its last ping."""
+        return None if self.key.startswith(SESSION_OF) else self.run_ms
 
 
 class SideHistory:

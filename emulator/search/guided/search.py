@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from emulator.conformance.compare import Examined, Reference
-from emulator.conformance.criteria import DELAYS, SESSION_OF, Part
+from emulator.conformance.criteria import DELAYS, Part
 from emulator.conformance.player import Script
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.forks import in_child
@@ -241,11 +241,7 @@ class Search:
                 (wrong.point, wrong.key, *sides),
                 f"broker-{broker_named(wrong)}",
                 guided_run.streams(),
-                # What is missing was decided long before, and so was the end of a session: by its
-                # last ping. What else differs may be a race just lost.
-                None
-                if wrong.run_ms is None or wrong.key.startswith(SESSION_OF)
-                else guided_run.moment(wrong.run_ms),
+                None if wrong.race_ms is None else guided_run.moment(wrong.race_ms),
             )
         self.memory.best[number] = candidate
         self.memory.streams[number] = guided_run.streams()

@@ -176,3 +176,26 @@ def test_what_a_broker_wrote_before_it_was_stopped_gets_no_grace() -> None:
 
 def is_first_shrink(fact: Fact) -> bool:
     return fact["kind"] == "zookeeper" and fact["op"] == "setData" and fact["version"] == 1
+
+
+def test_the_end_of_a_session_is_no_race_just_lost() -> None:
+    """Its last ping decided when it ends: an earlier group must change."""
+    real = recorded("leader-crash")
+    ((closed_ms, broker),) = [(t.t, t.broker) for t in real.transactions if t.op == "closeSession"]
+    tick_ms = 500
+    moved = replace(
+        real,
+        events=sorted(
+            (
+                {**e, "t": e["t"] - tick_ms} if e.get("op") == "closeSession" else e
+                for e in real.events
+            ),
+            key=lambda e: e["t"],
+        ),
+    )
+    wrong = prefix_disagreement(course("leader-crash"), moved, closed_ms - tick_ms + 1)
+    assert wrong is not None
+    assert (wrong.key, wrong.run_ms) == (f"session of broker {broker}", closed_ms - tick_ms)
+    assert wrong.race_ms is None
+    elsewhere = replace(wrong, key=f"broker {broker} controller")
+    assert elsewhere.race_ms == wrong.run_ms
