@@ -16,7 +16,12 @@ from pathlib import Path
 
 import msgspec
 
-from emulator.conformance.actions import AS_RECORDED, ports_of
+from emulator.conformance.actions import (
+    AS_RECORDED,
+    ports_of,
+    recorded_until_ms,
+    scenario_of,
+)
 from emulator.conformance.export import export
 from emulator.conformance.player import Script, play_options, script_of
 from emulator.conformance.processes import processes_of
@@ -99,7 +104,8 @@ def choices_of(real: Recording, runs: Iterable[ChosenRun], draws: dict[str, int]
 
 def inputs_of(real: Recording) -> Recording:
     """The part of a recording that may reach the core: settings, actions without their outcomes,
-    how long each process took to boot, and its port.
+    how long each process took to boot, its port, and how long after the last action it goes on, if
+    that is longer than usual.
     """
     ports = ports_of(real)
     actions = []
@@ -110,9 +116,12 @@ def inputs_of(real: Recording) -> Recording:
         actions.append(action)
     requests = (one.refused_request for one in processes_of(real))
     refused = [request for request in requests if request is not None]
-    return Recording(
-        real.settings, sorted([*actions, *refused], key=lambda fact: fact["t"]), name=real.name
-    )
+    events = sorted([*actions, *refused], key=lambda fact: fact["t"])
+    bare = Recording(real.settings, events, name=real.name)
+    last_ms = recorded_until_ms(real) - 1
+    if last_ms * 1000 >= scenario_of(bare).duration_us:
+        events.append({"t": last_ms, "kind": "recorded"})
+    return bare
 
 
 def write_choices(choices: Choices, file: Path) -> None:

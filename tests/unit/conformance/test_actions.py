@@ -8,6 +8,7 @@ import pytest
 
 from emulator.conformance.actions import scenario_of
 from emulator.conformance.recording import Recording
+from emulator.search.guided.choices import inputs_of
 
 WATCHES = {
     "kind": "zookeeper_request",
@@ -57,3 +58,15 @@ def test_a_topic_was_asked_for_before_the_broker_read_or_written_then_by_a_tool(
     create = {"kind": "stimulus", "t": 100, "do": "create_topic", "topic": "orders"}
     scenario = scenario_of(Recording(settings, [STARTED, create], [], "recorded"))
     assert [step.at_us for step in scenario.steps] == [called_us]
+
+
+@pytest.mark.parametrize(("last_ms", "plays_until_ms"), [(4_000, 8_000), (9_500, 9_501)])
+def test_a_play_goes_on_as_long_as_its_recording(last_ms: int, plays_until_ms: int) -> None:
+    """A recorder ends 3 s after the last action; a slow one notes what comes later."""
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3"}
+    resumed = {"kind": "stimulus", "t": 5000, "do": "resume", "broker": 1}
+    real = Recording(
+        settings, [STARTED, resumed, {"kind": "expand", "t": last_ms, "broker": 1}], [], "recorded"
+    )
+    assert scenario_of(real).duration_us == plays_until_ms * 1000
+    assert scenario_of(inputs_of(real)).duration_us == plays_until_ms * 1000

@@ -193,7 +193,8 @@ def test_the_end_of_a_session_is_no_race_just_lost() -> None:
             key=lambda e: e["t"],
         ),
     )
-    wrong = prefix_disagreement(course("leader-crash"), moved, closed_ms - tick_ms + 1)
+    until_ms = closed_ms - tick_ms + GRACE_MS + 1
+    wrong = prefix_disagreement(course("leader-crash"), moved, until_ms)
     assert wrong is not None
     assert (wrong.key, wrong.run_ms) == (f"session of broker {broker}", closed_ms - tick_ms)
     assert wrong.race_ms is None
