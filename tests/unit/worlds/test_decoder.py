@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
 from emulator.kafka.profiles.base import profiles
+from emulator.worlds.wire import frames
 from emulator.worlds.wire.api import apis, supported_versions
 from emulator.worlds.wire.decoder import ENTRIES, ENUMS, MOST_ENTRIES, read
 from emulator.worlds.wire.entities import (
@@ -144,6 +145,8 @@ def test_random_bytes_say_the_same_when_written_again_or_are_refused(
 
 
 def _same_or_refused(data: bytes, profile: str) -> None:
+    # An earlier example may differ in the broker epoch only: its entity would be returned.
+    frames._last_read.clear()
     try:
         received = arrived(data, supported_versions(profiles()[profile]))
     except (Malformed, UnknownApiVersionsVersion):
