@@ -68,6 +68,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x40010040, "1.0", "zk", "KAFKA-7152"),
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
     (0x40010068, "1.0", "zk", "outdated controller change"),
+    (0xEC8D3ABC, "0.8.2", "zk", "leader left with its reassignment"),
 ]
 
 
