@@ -96,15 +96,14 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max(
             max((s.at_us for s in steps), default=0) + QUIET_AFTER_LAST_US,
-            # A slow recorder notes more: a play has as long for what is due at the end.
-            recorded_until_ms(recording) * 1000,
+            # A slow recorder notes what comes later still; a shorter play could not show it.
+            (last_fact_ms(recording) + 1) * 1000,
         ),
     )
 
 
-def recorded_until_ms(recording: Recording) -> int:
-    """Just after the last fact of a recording."""
-    return max((fact["t"] for fact in recording.events if fact["t"] is not None), default=-1) + 1
+def last_fact_ms(recording: Recording) -> int:
+    return max((fact["t"] for fact in recording.events if fact["t"] is not None), default=-1)
 
 
 def ports_of(recording: Recording) -> dict[int, int]:

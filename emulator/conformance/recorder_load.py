@@ -15,9 +15,9 @@ from emulator.worlds.latency import Latencies
 from zk.wire import Service
 
 SLOWER = 1200
-"""How much longer other work takes for each process that runs cold code, but for the first, which
-leaves a core free; in thousandths. While five brokers created their first logs, 150 to 450 ms after
-the first topic, a second one took 15 to 246 ms until its first LeaderAndIsr, median 104 (17
+"""What each process that runs cold code adds to the time of other work, in thousandths of it. The
+first one adds nothing: a core is free. While five brokers created their first logs, 150 to 450 ms
+after the first topic, a second one took 15 to 246 ms until its first LeaderAndIsr, median 104 (17
 recorded); in 24 s old clusters 16 to 44, median 24 (8)."""
 
 

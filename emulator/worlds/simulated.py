@@ -49,7 +49,6 @@ class SimulatedWorld:
         # The method itself: for every message, to call the object would take Python twice as long.
         draw = self.latencies.__call__
         network_latency = draw if machine_load is None else self._network_latency_us
-        load = self.machine_load
         self.network = MemoryNetwork(self.kernel, network_latency)
         self._zookeeper = self.kernel.process("zookeeper")
         settings = scenario.zookeeper
@@ -68,9 +67,9 @@ class SimulatedWorld:
             tick_phase_ms=self.chance.stream("zk_tick", "zookeeper").below(settings.tick_time_ms),
             epoch_ms=EPOCH_MS,
         )
+        # Our own code takes no time: the duration of Kafka's code is drawn at these places.
+        charge = (self.machine_load or self.latencies).charge
         for name in BROKERS:
-            # Our own code takes no time: the duration of Kafka's code is drawn at these places.
-            charge = self.latencies.charge if load is None else load.charge
             self.kernel.checkpoints[name] = partial(charge, name)
         self.cluster = emulated_cluster(
             scenario,

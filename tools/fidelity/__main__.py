@@ -44,7 +44,7 @@ from tools.fidelity.results import (
     random_name,
     read_rows,
     recording_result,
-    searched_again,
+    searched,
     verdict_of,
     write_rows,
 )
@@ -110,11 +110,11 @@ class Case:
     def row(self) -> RecordingResult:
         if self.verdict is None:
             assert self.before is not None and self.result is not None
-            return searched_again(self.before, self.result)
+            return searched(self.before, self.result)
         return recording_result(*self.place, self.verdict, self.result)
 
     def delays(self) -> list[DelayRow]:
-        """None if only a search without a match is known."""
+        """Empty if only a search is known, and it found no match."""
         verdict = verdict_of(self.verdict, self.result)
         return delay_rows(self.kafka, self.label, verdict.timings) if verdict else []
 
@@ -210,7 +210,7 @@ class Measurement:
         self.write(case)
 
     def play_more(self, case: Case, until_s: float, say: Callable[[str], None]) -> None:
-        """More seeds where a search found no match."""
+        """More seeds where a search found no match; none if it was only to be searched."""
         reference, script = case.load()
         while case.examined and not case.is_matched and time.monotonic() < until_s:
             if len(case.examined) >= self.options.most:

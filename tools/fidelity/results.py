@@ -180,6 +180,7 @@ def is_kept_apart(seed: int) -> bool:
 
 
 R = TypeVar("R", bound=msgspec.Struct)
+Blind = TypeVar("Blind", Verdict, None)
 
 
 def commit_here() -> str:
@@ -214,10 +215,7 @@ def recording_result(
     kafka: str, recording: str, run: str, blind: Verdict, guided: GuidedMatch | None
 ) -> RecordingResult:
     """From the verdicts of random seeds and, where there was one, of a search."""
-    by_search = guided is not None and guided.is_match and guided.verdict.matched
-    verdict = verdict_of(blind, guided) or blind
-    progress = guided.progress if guided else None
-    return RecordingResult(
+    row = RecordingResult(
         kafka=kafka,
         recording=recording,
         run=run,
@@ -226,30 +224,28 @@ def recording_result(
         seeds=blind.seeds,
         agreeing=blind.seeds_agreeing,
         by_seeds=blind.matched,
-        by_search=by_search,
-        candidates=progress.total if progress else None,
-        search_s=round(progress.seconds) if progress else None,
-        runs=len(guided.choices.runs) if guided and guided.is_match else None,
-        difference="" if blind.matched or by_search else difference_of(verdict),
+        difference="" if blind.matched else difference_of(verdict_of(blind, guided)),
     )
+    return row if guided is None else searched(row, guided)
 
 
-def searched_again(before: RecordingResult, guided: GuidedMatch) -> RecordingResult:
-    """The row after a further search: its seeds stay."""
+def searched(row: RecordingResult, guided: GuidedMatch) -> RecordingResult:
+    """The row after a search; what seeds have shown stays."""
     progress, is_match = guided.progress, guided.is_match and guided.verdict.matched
     return msgspec.structs.replace(
-        before,
+        row,
         commit=commit_here(),
         by_search=is_match,
         candidates=progress.total if progress else None,
         search_s=round(progress.seconds) if progress else None,
-        runs=len(guided.choices.runs) if is_match else None,
-        difference="" if is_match else before.difference,
+        runs=len(guided.choices.runs) if guided.is_match else None,
+        difference="" if is_match else row.difference,
     )
 
 
-def verdict_of(blind: Verdict | None, guided: GuidedMatch | None) -> Verdict | None:
-    """The verdict that stands: the search's, where it found a match. None: no seed was played."""
+def verdict_of(blind: Blind, guided: GuidedMatch | None) -> Verdict | Blind:
+    """The verdict that stands: the search's, where it found a match. `blind`: of the seeds, None if
+    they were not played."""
     return guided.verdict if guided is not None and guided.is_match else blind
 
 

@@ -16,7 +16,7 @@ class LeaderLeftWithReassignment(Hazard):
     """KafkaController.scala@0.8.2.2 onPartitionReassignment asks ZooKeeper whether the new replicas
     are in the ISR, and elects one of them later. If the leader has removed them meanwhile, the
     election fails, PartitionStateMachine.handleStateChange logs that and returns, and the old
-    replicas go all the same, the leader among them."""
+    replicas go all the same, the leader among them (read from the bytecode of 0.8.2.2)."""
 
     name = "leader left with its reassignment"
     about = (

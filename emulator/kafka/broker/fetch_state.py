@@ -83,7 +83,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         super().__init__()
         self._order, self._library = profile.fetch_order, LIBRARIES[profile.scala]
         self._inserted: dict[TopicPartition, None] = {}
-        """For a HashMap: the order decides among keys of one bucket."""
+        """In the order of additions, which decides among the keys of one HashMap bucket."""
         self.changed: dict[TopicPartition, None] = {}
         """Partitions whose offset, and nothing else, has changed since the last request..."""
         self.has_other_changes = True
@@ -95,18 +95,9 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
-        if self._order == "hash-map":
-            is_known = partition in self
-            self[partition] = state
-            if not is_known:
-                self._inserted[partition] = None
-                keys = self._library.map_order(
-                    self._inserted, lambda key: topic_and_partition_hash(*key)
-                )
-                self._reorder((key, self[key]) for key in keys)
-            return
-        # A dict keeps the place of an existing key: only a new key goes to the end.
-        self.pop(partition, None)
+        if self._order != "hash-map":
+            # A dict keeps the place of an existing key, as a HashMap does.
+            self.pop(partition, None)
         self[partition] = state
 
     def remove(self, partition: TopicPartition) -> None:
@@ -116,9 +107,15 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.has_other_changes = True
 
     def added(self) -> None:
-        """Partitions were added: up to 2.0 all of them are set again."""
+        """Reorder after additions: a HashMap (up to 0.9), or all are set again (up to 2.0)."""
         if self._order == "rebuilt":
             self.rebuild()
+        elif self._order == "hash-map":
+            self._inserted |= dict.fromkeys(self)  # known ones stay where they are
+            keys = self._library.map_order(
+                self._inserted, lambda key: topic_and_partition_hash(*key)
+            )
+            self._reorder((key, self[key]) for key in keys)
 
     def rebuild(self) -> None:
         """Reorder after a truncation round (PartitionStates.set): a topic's partitions come

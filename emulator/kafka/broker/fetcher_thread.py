@@ -472,12 +472,12 @@ class ReplicaFetcherThread:
                     state.fetch_offset = min(state.fetch_offset, log.log_end_offset)
                 state.truncating = False
                 has_truncated = True
+            if has_truncated:
+                self.partitions.rebuild()
         if queries:
             # The lock is not held during the request: partitions may be added and removed
             # meanwhile.
             await self._truncate_to_epoch_end_offsets(queries)
-        if has_truncated:
-            self.partitions.rebuild()
 
     async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:
         """Query the end offsets of these epochs at the leader and truncate to them

@@ -355,7 +355,8 @@ class ReplicaManager:
             if self._context.profile.leaders_in_request:
                 # Up to 0.8.2 followers use the request's live leaders; 0.9 ignores that list.
                 leader_of = {live.broker: live for live in request.live_leaders}.get
-            # Leaders first, then followers (spec §4.3), each in the order of a HashMap.
+            # Leaders first, then followers (spec §4.3). Kafka filters a HashMap into two new ones:
+            # keys of one bucket change their order again.
             profile = self._context.profile
             accepted = by_partition(accepted, profile)
             leads = await self._make_leaders(

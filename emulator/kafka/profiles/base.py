@@ -70,9 +70,10 @@ IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 (2.4). The order of an ISR follows from their hashes."""
 
 FetchOrder = Literal["hash-map", "rebuilt", "moved", "hashed"]
-"""The order of a fetcher's partitions: a HashMap's (up to 0.9); as they were added and moved to the
-end, with all of a topic together after additions and truncations (0.10 to 2.0) or only after these;
-or, after truncations, in the order of a HashMap (2.6)."""
+"""The order of a fetcher's partitions. `hash-map`: a HashMap's (up to 0.9). After that they come as
+they were added and moved to the end. A truncation round brings a topic's partitions together; so do
+additions with `rebuilt` (0.10 to 2.0). With `hashed` a round puts them into the order of a HashMap
+first (2.6)."""
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -18,8 +18,8 @@ import msgspec
 
 from emulator.conformance.actions import (
     AS_RECORDED,
+    last_fact_ms,
     ports_of,
-    recorded_until_ms,
     scenario_of,
 )
 from emulator.conformance.export import export
@@ -118,7 +118,7 @@ def inputs_of(real: Recording) -> Recording:
     refused = [request for request in requests if request is not None]
     events = sorted([*actions, *refused], key=lambda fact: fact["t"])
     bare = Recording(real.settings, events, name=real.name)
-    last_ms = recorded_until_ms(real) - 1
+    last_ms = last_fact_ms(real)
     if last_ms * 1000 >= scenario_of(bare).duration_us:
         events.append({"t": last_ms, "kind": "recorded"})
     return bare

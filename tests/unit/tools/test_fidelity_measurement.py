@@ -31,19 +31,21 @@ NOT_EQUAL = Verdict(
     differences=(),
     timings=(),
 )
+ROW = RecordingResult(
+    kafka="2.6.3",
+    recording="random-2",
+    commit="c",
+    latencies=latency.VERSION,
+    seeds=40,
+    agreeing=7,
+    by_seeds=False,
+    difference="1 of 9 delays outside",
+)
 
 
 def test_rows_of_recordings_that_are_not_played_now_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     written: dict[str, list[msgspec.Struct]] = {}
-    judged_before = RecordingResult(
-        kafka="2.6.3",
-        recording="random-1",
-        commit="c",
-        latencies=1,
-        seeds=5,
-        agreeing=5,
-        by_seeds=True,
-    )
+    judged_before = msgspec.structs.replace(ROW, recording="random-1", by_seeds=True)
     gone = msgspec.structs.replace(judged_before, recording="random-9")
     rows = {RecordingResult: [judged_before, gone]}
     monkeypatch.setattr(fidelity, "read_rows", lambda _, kind: rows.get(kind, []))
@@ -84,18 +86,8 @@ def test_recordings_of_two_sets_keep_their_choices_apart() -> None:
 def test_a_further_search_leaves_what_seeds_have_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     """`--unmatched`: only rows of these latencies without a match, and no seed is played."""
     written: dict[str, list[msgspec.Struct]] = {}
-    unmatched = RecordingResult(
-        kafka="2.6.3",
-        recording="random-2",
-        commit="c",
-        latencies=latency.VERSION,
-        seeds=40,
-        agreeing=7,
-        by_seeds=False,
-        difference="1 of 9 delays outside",
-    )
-    matched = msgspec.structs.replace(unmatched, recording="random-4", by_seeds=True)
-    rows = {RecordingResult: [unmatched, matched]}
+    matched = msgspec.structs.replace(ROW, recording="random-4", by_seeds=True)
+    rows = {RecordingResult: [ROW, matched]}
     monkeypatch.setattr(fidelity, "read_rows", lambda _, kind: rows.get(kind, []))
     monkeypatch.setattr(fidelity, "write_rows", written.__setitem__)
     recorded = [fidelity.Case(Path(), "2.6.3", name, "random") for name in ("random-2", "random-4")]
@@ -112,7 +104,7 @@ def test_a_further_search_leaves_what_seeds_have_shown(monkeypatch: pytest.Monke
 
     row, _ = written["random"]
     assert isinstance(row, RecordingResult)
-    assert (row.seeds, row.agreeing, row.difference) == (40, 7, unmatched.difference)
+    assert (row.seeds, row.agreeing, row.difference) == (40, 7, ROW.difference)
     assert (row.search_s, row.is_matched) == (60, False)
 
     verdict = msgspec.structs.replace(NOT_EQUAL, matched=True)

@@ -87,6 +87,7 @@ def test_up_to_0_9_a_hash_map_orders_a_fetcher_s_partitions() -> None:
         states = PartitionStates(profiles()["0.9.0"])
         for partition in added:
             states.update_and_move_to_end(partition, fetch_state(0))
+            states.added()
         for partition in added:
             states.update_and_move_to_end(partition, fetch_state(1))
             states.rebuild()
