@@ -231,9 +231,11 @@ def decode_preferred_election(
 def encode_topic(
     assignment: Mapping[int, ReplicaAssignment], version: int = 2, topic_id: str = ""
 ) -> bytes:
-    """TopicZNode.encode: version 2, with partitions in the order of Scala's mutable HashMap.
-    Version 1, with partitions by number, if nothing is being reassigned; version 3, if the topic
-    has an id."""
+    """TopicZNode.encode: version 2, with partitions in the order of Scala's mutable HashMap;
+    version 3, if the topic has an id. Version 1 has the order of `assignment`, and does not say
+    which replicas a reassignment adds or removes."""
+    if version == 1:
+        return _encode(_TopicV1(1, {str(p): it.replicas for p, it in assignment.items()}))
     keys = table_order([str(partition) for partition in assignment], java_hash)
     ordered = [(key, assignment[int(key)]) for key in keys]
     partitions = {key: it.replicas for key, it in ordered}
@@ -241,8 +243,6 @@ def encode_topic(
     removing = {key: it.removing_replicas for key, it in ordered if it.removing_replicas}
     if topic_id:
         return _encode(_TopicV3(partitions, topic_id, adding, removing))
-    if version == 1 and not adding and not removing:
-        return _encode(_TopicV1(1, {key: partitions[key] for key in sorted(partitions, key=int)}))
     return _encode(_Topic(2, partitions, adding, removing))
 
 

@@ -39,6 +39,7 @@ from zk.ops import (
     SetData,
     Stat,
 )
+from zk.scala.java_hash import java_hash
 from zk.scala.murmur import topic_and_partition_hash
 
 INITIAL_CONTROLLER_EPOCH = 0
@@ -319,9 +320,24 @@ class KafkaZkClient(ConfigRequests):
         self, topic: str, assignment: Mapping[int, ReplicaAssignment]
     ) -> None:
         """Create the topic's znode; never fenced (admin API)."""
+        if self._client_version.topic_version == 1:
+            assignment = self._in_table(assignment)
         await self._create_recursive(
             paths.topic(topic), self._encode_topic(assignment), fail_if_exists=True
         )
+
+    async def add_partitions(self, topic: str, assignment: Mapping[int, ReplicaAssignment]) -> None:
+        """Overwrite the topic's znode with its old and new partitions; never fenced (admin API)."""
+        if self._client_version.creates_leaf_first:
+            assignment = self._in_table(assignment)
+        await self.set_topic_assignment(topic, assignment)
+
+    def _in_table(
+        self, assignment: Mapping[int, ReplicaAssignment]
+    ) -> dict[int, ReplicaAssignment]:
+        """In the order of a mutable HashMap over the partitions' names (AdminUtils.scala@1.0.2)."""
+        names = self._client_version.scala.map_order(map(str, assignment), java_hash)
+        return {int(name): assignment[int(name)] for name in names}
 
     def _encode_topic(
         self, assignment: Mapping[int, ReplicaAssignment], topic_id: str = ""

@@ -200,7 +200,7 @@ class AdminManager:
         await self._read_topic_id(topic)
         # Written without a version check: changes since the reads are lost (spec §1.5, the last
         # writer wins).
-        await self._zk_client.set_topic_assignment(topic, assignment)
+        await self._zk_client.add_partitions(topic, assignment)
         added_numbers = range(len(existing), len(assignment))
         await self._wait_for_leaders(topic, added_numbers, request.timeout_ms, respond)
 

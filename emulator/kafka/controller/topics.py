@@ -86,7 +86,7 @@ class Topics:
         if not added:
             return
         if topic not in context.topics_to_be_deleted:
-            context.assignments.update((p, added[p]) for p in self._in_map(added))
+            context.assignments.update(added)
             await self._on_new_partition_creation(list(added))
             return
         # restorePartitionReplicaAssignment: somebody added partitions during the deletion. The
@@ -98,7 +98,6 @@ class Topics:
         await zk_client.set_topic_assignment(topic, remaining, context.epoch_zk_version)
 
     async def _on_new_partition_creation(self, partitions: Sequence[TopicPartition]) -> None:
-        partitions = self._in_map(partitions)
         await self._parts.host.kernel.checkpoint("new_partitions")
         # A new replica gets no request while its partition has no leader. The partition's
         # transition to Online creates the state znode and sends LeaderAndIsr to all replicas.

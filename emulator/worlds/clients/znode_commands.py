@@ -15,6 +15,7 @@ from typing import Protocol
 from emulator.kafka.broker.admin import added_partitions
 from emulator.kafka.broker.assignment import assign_replicas_to_brokers
 from emulator.kafka.broker.context import BrokerContext, KernelThreads, TraceProbe
+from emulator.kafka.broker.zookeeper import client_version_of
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.errors import KafkaError
 from emulator.kafka.profiles.base import Profile
@@ -126,7 +127,7 @@ class CommandZnodes:
             assignment |= {len(present) + n: ReplicaAssignment(r) for n, r in enumerate(added)}
             # Regardless of the znode's version: of two simultaneous tools the last one wins, as
             # with Kafka's.
-            await zk_client.set_topic_assignment(request.topic, assignment)
+            await zk_client.add_partitions(request.topic, assignment)
             return Code.OK
 
         self._run(add, done)
@@ -173,7 +174,8 @@ class CommandZnodes:
         )
         try:
             await client.wait_until_connected(SESSION_TIMEOUT_MS)
-            code = await command(KafkaZkClient(client, self._world.wall_ms))
+            version = client_version_of(self._profile)
+            code = await command(KafkaZkClient(client, self._world.wall_ms, version))
         except ZooKeeperError as error:
             code = error.code
         client.close()

@@ -142,10 +142,10 @@ def test_topics_are_written_in_version_2_in_the_order_of_scala_s_table() -> None
     assert list(json.loads(twelve)["partitions"]) == keys
 
 
-def test_up_to_2_3_a_topic_is_written_in_version_1_unless_something_is_reassigned() -> None:
-    plain = codec.decode_topic("/t", TOPIC_V1)
-    assert codec.encode_topic(plain, 1) == TOPIC_V1
-    assert codec.encode_topic(codec.decode_topic("/t", TOPIC_V2), 1) == TOPIC_V2
+def test_version_1_has_the_given_order_and_does_not_say_what_moves() -> None:
+    assert codec.encode_topic(codec.decode_topic("/t", TOPIC_V1), 1) == TOPIC_V1
+    moving = {1: ReplicaAssignment((4, 1, 2), (4,), (1, 2)), 0: ReplicaAssignment((2, 3))}
+    assert codec.encode_topic(moving, 1) == b'{"version":1,"partitions":{"1":[4,1,2],"0":[2,3]}}'
 
 
 @given(assignments)
