@@ -55,7 +55,7 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "roles_taken",
         "roles_moved",
     ),
-    "LeaderAndIsr to role in a new partition": ("create_log",),
+    "LeaderAndIsr to role in a new partition": ("create_log", "create_log.early"),
 }
 """The latencies that make up each kind of delay."""
 

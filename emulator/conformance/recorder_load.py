@@ -1,24 +1,25 @@
 """The machine of the recordings: two cores, shared by a cluster and its test driver.
 
 The load of a machine (emulator.worlds.machine_load). When a driver performs an action for the
-first time, it occupies the cores for a while before and after, which delays other work. A process
-that runs cold code (for its first logs, roles and fetches) occupies a core; if several do, everyone
-else is slower. Live clusters simulate the same load, because this machine's own load differs from
-the recorder's. The durations are drawn; this module knows no particular action.
+first time, it occupies the cores for a while before and after, which delays other work. If more
+than three processes run cold code (for their first logs, roles and fetches), everyone is slower.
+Live clusters simulate the same load, because this machine's own load differs from the recorder's.
+The durations are drawn; this module knows no particular action.
 """
 
 from __future__ import annotations
 
 from emulator.conformance.jvm_client import JvmService
 from emulator.kernel.scheduler import Kernel, Task
-from emulator.worlds.latency import Latencies
+from emulator.worlds.latency import JVM, Latencies
 from zk.wire import Service
 
-SLOWER = 1200
-"""What each process that runs cold code adds to the time of other work, in thousandths of it. The
-first one adds nothing: a core is free. While five brokers created their first logs, 150 to 450 ms
-after the first topic, a second one took 15 to 246 ms until its first LeaderAndIsr, median 104 (17
-recorded); in 24 s old clusters 16 to 44, median 24 (8)."""
+USUAL = 3
+CROWDED = 750
+"""What each process beyond three that runs cold code adds to the time of all work, in thousandths:
+the table's rows were fitted to three brokers."""
+BESIDE_US = 100_000
+"""Those that make their first logs at most so far apart slow each other."""
 
 
 class RecorderLoad:
@@ -30,6 +31,7 @@ class RecorderLoad:
         self.until_us = 0
         self._cold_until: dict[str, int] = {}
         """By process."""
+        self._crowd_until: dict[str, int] = {}
 
     def prepare(self, action: str, at_us: int) -> None:
         busy_us = self._latencies("stimulus_busy", action)
@@ -45,20 +47,33 @@ class RecorderLoad:
         return left_us * self._latencies("busy_share", actor) // 1000 if left_us > 0 else 0
 
     def work_us(self, purpose: str, actor: str) -> int:
-        now_us = self._kernel.now
-        us = self._latencies.at(now_us, purpose, actor)
-        if not self._cold_until or self._latencies.is_paced(purpose):
-            return us  # a paced row was fitted to brokers that do the same beside each other
-        self._cold_until = {p: end_us for p, end_us in self._cold_until.items() if end_us > now_us}
-        return us * (1000 + SLOWER * max(0, len(self._cold_until) - 1)) // 1000
+        us = self._latencies.at(self._kernel.now, purpose, actor)
+        if not self._cold_until or purpose in JVM:
+            return us  # boots have their recorded durations
+        return self._crowded(us, self._cold_until, self._kernel.now)
+
+    def _crowded(self, us: int, until: dict[str, int], at_us: int) -> int:
+        processes = sum(end_us > at_us for end_us in until.values())
+        return us * (1000 + CROWDED * max(0, processes - USUAL)) // 1000
 
     async def charge(self, name: str, task: Task) -> None:
-        process = task.process.name
-        us = self.work_us(name, process)
+        process, since_us = task.process.name, self._kernel.now
+        if self._latencies.is_crowded(name, process):
+            us = self._latencies(name, process)
+            self._occupy(self._crowd_until, process, us)
+            self._occupy(self._cold_until, process, us)
+            await self._kernel.sleep(us)
+            # Those that begin later count as well, so this is known only now.
+            us = self._crowded(us, self._crowd_until, since_us - BESIDE_US) - us
+            self._occupy(self._crowd_until, process, us)
+        else:
+            us = self.work_us(name, process)
         if self._latencies.was_cold(name, process):
-            before_us = self._cold_until.get(process, 0)
-            self._cold_until[process] = max(before_us, self._kernel.now + us)
+            self._occupy(self._cold_until, process, us)
         await self._kernel.sleep(us)
+
+    def _occupy(self, until: dict[str, int], process: str, us: int) -> None:
+        until[process] = max(until.get(process, 0), self._kernel.now + us)
 
     def paced(self, service: Service) -> Service:
         return JvmService(service, self.work_us)

@@ -107,6 +107,8 @@ class LogManager:
         self.check(directory)
         known = partition in directory.logs
         await self._context.kernel.checkpoint("open_log" if known else "create_log")
+        if self._context.profile.slow_first_logs and not known:
+            await self._context.kernel.checkpoint("create_log.early")
         log = directory.open_log(partition)
         self._configure(partition.topic, log)
         self._load_log_start(partition, log, directory)

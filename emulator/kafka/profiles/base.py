@@ -98,6 +98,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
     (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
+    `slow_first_logs`: a broker's second to fifth log take it longer (up to 2.4, recorded).
     `sent_before_rpc`: request versions of a broker that still writes ISRs itself although its code
     supports AlterIsr (inter.broker.protocol.version 2.6).
     """
@@ -131,6 +132,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     quota_reapers_at_stop: int = 0
     controller_from_metadata: bool = False
     controlled_shutdowns: ControlledShutdowns = "together"
+    slow_first_logs: bool = False
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

@@ -18,6 +18,7 @@ PROFILE = Profile(
     scala="2.11",
     isr_members="replicas-0.9",
     fetch_order="hash-map",
+    slow_first_logs=True,
     leaders_in_request=True,
     received_replicas="scala-set",
     controlled_shutdowns="isr-first",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from emulator.conformance.recorder_load import RecorderLoad
-from emulator.kernel.scheduler import Kernel
+from emulator.kernel.rng import Chance
+from emulator.kernel.scheduler import Kernel, Task
 from emulator.trace.sink import Sink
+from emulator.worlds.latency import Latencies, Purpose
 
 DRAWN = {"stimulus_busy": 80_000, "busy_share": 250}
 
@@ -29,3 +33,24 @@ def test_one_that_takes_nothing_leaves_the_cores_alone() -> None:
     cores = RecorderLoad(kernel, lambda purpose, _: DRAWN[purpose] * (purpose == "busy_share"))
     cores.prepare("kill", 1_000_000)
     assert late_at(cores, kernel, 1_000_000) == 0
+
+
+@pytest.mark.parametrize(("processes", "ms"), [(1, 100), (3, 100), (4, 175), (5, 250)])
+def test_first_logs_take_longer_when_more_than_three_processes_make_theirs(
+    processes: int, ms: int
+) -> None:
+    kernel = Kernel(Sink())
+    work = ((0.0, 100_000), (1.0, 100_000))
+    table = {"create_log": Purpose(((0.0, 0), (1.0, 0)), (1, work), paced=True, crowded=1)}
+    load = RecorderLoad(kernel, Latencies(Chance(1), table))
+    ended_us: list[int] = []
+
+    async def make_log() -> None:
+        assert isinstance(kernel.current, Task)
+        await load.charge("create_log", kernel.current)
+        ended_us.append(kernel.now)
+
+    for n in range(processes):
+        kernel.process(f"broker-{n}").spawn("main", make_log())
+    kernel.run(1_000_000)
+    assert ended_us == [ms * 1000] * processes

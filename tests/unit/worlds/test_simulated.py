@@ -59,16 +59,16 @@ def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it()
     world.close()
 
 
-def test_cold_code_of_two_processes_makes_everyone_else_slower() -> None:
+def test_cold_code_of_more_than_three_processes_makes_everyone_slower() -> None:
     """A first log takes 90 ms."""
     world = world_of_fixed_latencies()
-    for broker, at_us in ((2, 1_000_000), (3, 1_040_000)):
+    for broker in (2, 3, 4, 5, 6):
         process = world.kernel.process(f"broker-{broker}")
         work = world.kernel.checkpoint("create_log")
+        at_us = 1_000_000 + broker * 10_000
         process.lane("start").call_at(at_us, partial(process.spawn, "work", work))
-    assert message_at(world, 999_000) == 250
-    assert message_at(world, 1_001_000) == 250, "the other core is free"
-    assert message_at(world, 1_041_000) == 250 * 22 // 10, "both are occupied"
-    assert message_at(world, 1_091_000) == 250
-    assert message_at(world, 1_131_000) == 250
+    assert message_at(world, 1_041_000) == 250, "three processes, as usual"
+    assert message_at(world, 1_051_000) == 250 * 175 // 100, "four"
+    assert message_at(world, 1_061_000) == 250 * 250 // 100, "five"
+    assert message_at(world, 1_250_000) == 250
     world.close()
