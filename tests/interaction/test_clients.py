@@ -450,6 +450,18 @@ def test_a_topic_that_does_not_exist_yet_is_asked_for_like_a_leader_and_at_each_
         assert [r[1] for r in cluster.results()] == ["ok"]
 
 
+def test_each_scan_of_topics_is_0_6_ms_later_in_its_second() -> None:
+    """rd_kafka_thread_main rounds its wait up to milliseconds; the timer counts from its end. The
+    leader queries of the back-off come at half seconds here."""
+    with OneBroker(7) as cluster:
+        cluster.leader = -1
+        cluster.producer(topic_metadata_refresh_interval_ms=600_000).hand_over(1)
+        cluster.run_ms(30_100)
+        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        scans = [ms for ms in asked if ms % 1000 < 300 and ms >= 1000]
+        assert (len(scans), scans[-1] - scans[0]) == (30, 29_018)
+
+
 def test_metadata_is_refreshed_at_the_seconds_of_a_clients_life_however_late_it_gets_going() -> (
     None
 ):
