@@ -15,11 +15,17 @@ from emulator.worlds.latency import JVM, Latencies
 from zk.wire import Service
 
 USUAL = 3
+"""The ranges of latencies were fitted to clusters of so many brokers."""
 CROWDED = 750
-"""What each process beyond three that runs cold code adds to the time of all work, in thousandths:
-the table's rows were fitted to three brokers."""
+"""What each further process that runs cold code adds to the time of all work, in thousandths."""
 BESIDE_US = 100_000
-"""Those that make their first logs at most so far apart slow each other."""
+"""First logs that are made at most so far apart slow each other: a broker is busy with what its
+first roles bring for longer than with the log itself."""
+
+
+def slowed(us: int, processes: int) -> int:
+    """How long work takes while so many processes run cold code."""
+    return us * (1000 + CROWDED * max(0, processes - USUAL)) // 1000
 
 
 class RecorderLoad:
@@ -31,7 +37,8 @@ class RecorderLoad:
         self.until_us = 0
         self._cold_until: dict[str, int] = {}
         """By process."""
-        self._crowd_until: dict[str, int] = {}
+        self._logs_until: dict[str, int] = {}
+        """The same for its first logs alone; those that have ended stay."""
 
     def prepare(self, action: str, at_us: int) -> None:
         busy_us = self._latencies("stimulus_busy", action)
@@ -47,25 +54,25 @@ class RecorderLoad:
         return left_us * self._latencies("busy_share", actor) // 1000 if left_us > 0 else 0
 
     def work_us(self, purpose: str, actor: str) -> int:
-        us = self._latencies.at(self._kernel.now, purpose, actor)
-        if not self._cold_until or purpose in JVM:
-            return us  # boots have their recorded durations
-        return self._crowded(us, self._cold_until, self._kernel.now)
-
-    def _crowded(self, us: int, until: dict[str, int], at_us: int) -> int:
-        processes = sum(end_us > at_us for end_us in until.values())
-        return us * (1000 + CROWDED * max(0, processes - USUAL)) // 1000
+        now_us = self._kernel.now
+        us = self._latencies.at(now_us, purpose, actor)
+        if not self._cold_until:
+            return us  # nearly always; this is called for each message
+        self._cold_until = {p: end_us for p, end_us in self._cold_until.items() if end_us > now_us}
+        # A boot has its recorded duration, whatever else ran.
+        return us if purpose in JVM else slowed(us, len(self._cold_until))
 
     async def charge(self, name: str, task: Task) -> None:
         process, since_us = task.process.name, self._kernel.now
         if self._latencies.is_crowded(name, process):
             us = self._latencies(name, process)
-            self._occupy(self._crowd_until, process, us)
+            self._occupy(self._logs_until, process, us)
             self._occupy(self._cold_until, process, us)
             await self._kernel.sleep(us)
-            # Those that begin later count as well, so this is known only now.
-            us = self._crowded(us, self._crowd_until, since_us - BESIDE_US) - us
-            self._occupy(self._crowd_until, process, us)
+            # Those that begin later count as well, so what they add is known only now.
+            beside = sum(end_us > since_us - BESIDE_US for end_us in self._logs_until.values())
+            us = slowed(us, beside) - us
+            self._occupy(self._logs_until, process, us)
         else:
             us = self.work_us(name, process)
         if self._latencies.was_cold(name, process):

@@ -173,7 +173,7 @@ class Purpose:
     """One row of the table: the duration of warm code, and of each earlier stage of a process's
     first uses, (up to which use, quantiles). `paced`: proportional to the duration of the process's
     boot; the row then applies to a boot of `USUAL_BOOT_US`. `crowded`: so many first uses take
-    longer when more than three processes do the same at a time.
+    longer when other processes have theirs at the same time (RecorderLoad).
     """
 
     def __init__(
@@ -277,9 +277,9 @@ TABLE: Table = {
         paced=True,
         crowded=1,
     ),
-    # What is added up to 2.4. A process's second LeaderAndIsr with new logs took 27 ms at the
-    # median on three brokers (32), as later (26 of 20), but on five 85 (105) and its third 56 (87);
-    # from 2.6 on 40 (60) and 31 (49).
+    # Added to the row above up to 2.4. A process's second LeaderAndIsr with new logs took 27 ms at
+    # the median on three brokers (32), as later (26 of 20), but on five 85 (105) and its third 56
+    # (87); from 2.6 on 40 (60) and 31 (49).
     "create_log.early": Purpose(
         ((0.0, 0), (1.0, 0)),
         (1, ((0.0, 0), (1.0, 0))),
@@ -813,7 +813,7 @@ class Latencies:
         return bool(self._dials[purpose, actor].stages)
 
     def is_crowded(self, purpose: str, actor: str) -> bool:
-        """Whether the next draw takes longer when more than three processes do the same."""
+        """Whether the next draw takes longer beside other processes that do the same."""
         dial = self._dials.get((purpose, actor))
         return (0 if dial is None else dial.uses) < self._crowded.get(purpose, 0)
 

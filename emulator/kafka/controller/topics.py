@@ -110,8 +110,9 @@ class Topics:
         await self._replicas.handle_state_changes(replicas, ReplicaState.ONLINE)
 
     def _in_map(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Up to 1.0 ZkClient creates one znode after the other, in the order of Kafka's HashMap
-        (ZkUtils.scala@1.0.2 getReplicaAssignmentForTopics)."""
+        """Up to 1.0 the new partitions are filtered from the HashMap that was read into a second
+        one, which changes the order within a bucket again (KafkaController.scala@1.0.2
+        PartitionModifications)."""
         if not self._subscribes:
             return list(partitions)
         in_order = LIBRARIES[self._parts.host.profile.scala].map_order
