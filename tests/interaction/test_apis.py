@@ -276,6 +276,24 @@ def test_a_handler_that_waits_for_zookeeper_is_one_handler_fewer() -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("leader", "answer"),
+    [(-1, ("LeaderAndIsr: NONE orders-0 NONE",)), (2, ())],
+    ids=["no leader", "another leader"],
+)
+def test_beside_an_isr_write_a_request_waits_only_if_its_leader_is_alive(
+    leader: int, answer: tuple[str, ...]
+) -> None:
+    """createLogIfNotExists takes no lock; makeFollower takes the one that the write holds."""
+    with Serving(state_of(isr=(1, 2))) as play:
+        play >> request(joining(ORDERS_0), "join")
+        play << "set orders-0 at v5: leader 1, epoch 4, isr 1,2,3, controller 7"
+        moved = (state_of(leader=leader, epoch=5),)
+        play >> request(LeaderAndIsrRequest(2, CONTROLLER_EPOCH, -1, moved, LIVE), "LeaderAndIsr")
+        for line in answer:
+            play << line
+
+
 def joining(partition: Any) -> Request:
     """Broker 3 fetches at the high watermark."""
     wanted = (FetchPartition(partition, 4, 10, 0, 1 << 20),)

@@ -43,6 +43,21 @@ def test_a_deleted_controller_node_is_an_election_of_the_next_epoch() -> None:
     assert [event.result for event in of(e.ActionReturned, trace)][-1] == "NONE"
 
 
+def test_zookeepers_shell_does_not_wait_for_a_server_that_is_down() -> None:
+    """Its first connection is refused. Kafka's own tools wait."""
+    down = "{at: 4s, stop_zookeeper: {server: zookeeper}, for: 6s}"
+    trace = played(
+        down,
+        "{at: 5s, delete_controller: }",
+        "{at: 6s, reassign: {topic: orders, partition: 0, replicas: [2, 1, 3], through: znode}}",
+    )
+    named = {x.seq: x.do for x in of(e.ActionApplied, trace)}
+    answers = {named[x.of]: x.result for x in of(e.ActionReturned, trace)}
+    assert answers["delete_controller"] == "CONNECTION_LOSS"
+    assert answers["reassign"] == "NONE"
+    assert [event.controller_epoch for event in of(e.ControllerElected, trace)] == [1]
+
+
 def test_zookeeper_refuses_a_controller_that_has_not_heard_yet() -> None:
     """Its session lives and its epoch is over: the check of /controller_epoch fails, and it
     resigns in the middle of a topic's creation; the next controller creates it."""

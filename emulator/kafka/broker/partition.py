@@ -209,11 +209,11 @@ class Partition:
         )
 
     async def create_log_if_not_exists(self, *, is_new: bool) -> None:
-        """Create only the log: the leader is not known to be live (KAFKA-1647)."""
+        """Create only the log: the leader is not known to be live (KAFKA-1647). Without the lock: a
+        write to ZooKeeper that holds it does not hold up the controller's request."""
         # Epoch and leader stay unchanged: the next LeaderAndIsr with the same epoch is still
         # accepted.
-        async with self.writing():
-            await self._create_log_if_not_exists(is_new=is_new)
+        await self._create_log_if_not_exists(is_new=is_new)
 
     async def _create_log_if_not_exists(self, *, is_new: bool) -> OffsetLog:
         if self.log is None:

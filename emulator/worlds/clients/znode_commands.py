@@ -64,7 +64,7 @@ class CommandZnodes:
             done("INVALID_REQUEST")
             return
         moves = {partition: replicas}
-        self._run(lambda zk_client: zk_client.create_partition_reassignment(moves), done)
+        self._run_tool(lambda zk_client: zk_client.create_partition_reassignment(moves), done)
 
     def elect_preferred(self, partitions: tuple[TopicPartition, ...] | None, done: Done) -> None:
         """Write `/admin/preferred_replica_election`, with all partitions unless some are named."""
@@ -76,13 +76,15 @@ class CommandZnodes:
                 named = tuple(await zk_client.get_full_replica_assignment_for_topics(topics))
             return await zk_client.create_preferred_replica_election(named)
 
-        self._run(create, done)
+        self._run_tool(create, done)
 
     def delete_controller(self, done: Done) -> None:
-        """Delete `/controller`, regardless of its version and owner."""
+        """Delete `/controller`, regardless of its version and owner. ZooKeeper's shell does not
+        wait until it is connected: a refused connection fails its command."""
 
-        async def delete(zk_client: KafkaZkClient) -> Code:
-            return (await zk_client.one(Delete(paths.CONTROLLER, MATCH_ANY_VERSION))).code
+        async def delete(client: ZooKeeperClient) -> Code:
+            request = Delete(paths.CONTROLLER, MATCH_ANY_VERSION)
+            return (await client.handle_requests([request]))[0].code
 
         self._run(delete, done)
 
@@ -110,7 +112,7 @@ class CommandZnodes:
             await zk_client.create_topic_assignment(topic, assignment)
             return Code.OK
 
-        self._run(create, done)
+        self._run_tool(create, done)
 
     def add_partitions(self, request: AddPartitions, done: Done) -> None:
         """Overwrite the topic's znode with its existing and the new partitions."""
@@ -130,11 +132,11 @@ class CommandZnodes:
             await zk_client.add_partitions(request.topic, assignment)
             return Code.OK
 
-        self._run(add, done)
+        self._run_tool(add, done)
 
     def delete_topic(self, topic: str, done: Done) -> None:
         """Create the marker; without delete.topic.enable it has no effect."""
-        self._run(lambda zk_client: zk_client.create_delete_topic_path(topic), done)
+        self._run_tool(lambda zk_client: zk_client.create_delete_topic_path(topic), done)
 
     def alter_config(self, kind: str, entity: str, config: Mapping[str, str], done: Done) -> None:
         """Read, merge, write and announce the configuration."""
@@ -145,9 +147,19 @@ class CommandZnodes:
             await zk_client.create_config_change_notification(f"{kind}/{entity}")
             return Code.OK
 
-        self._run(alter, done)
+        self._run_tool(alter, done)
 
-    def _run(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
+    def _run_tool(self, command: Callable[[KafkaZkClient], Awaitable[Code]], done: Done) -> None:
+        """Kafka's own tools wait until they are connected."""
+
+        async def connected(client: ZooKeeperClient) -> Code:
+            await client.wait_until_connected(SESSION_TIMEOUT_MS)
+            version = client_version_of(self._profile)
+            return await command(KafkaZkClient(client, self._world.wall_ms, version))
+
+        self._run(connected, done)
+
+    def _run(self, command: Callable[[ZooKeeperClient], Awaitable[Code]], done: Done) -> None:
         if self._service is None:
             # Opened by the first command: a run without tools has no such session.
             self._service = self._world.service_for(TOOL)
@@ -160,7 +172,7 @@ class CommandZnodes:
         self,
         context: BrokerContext,
         service: Service,
-        command: Callable[[KafkaZkClient], Awaitable[Code]],
+        command: Callable[[ZooKeeperClient], Awaitable[Code]],
         done: Done,
     ) -> None:
         """The result is ZooKeeper's code; NONE if the znode was created."""
@@ -173,9 +185,7 @@ class CommandZnodes:
             max_in_flight=1,
         )
         try:
-            await client.wait_until_connected(SESSION_TIMEOUT_MS)
-            version = client_version_of(self._profile)
-            code = await command(KafkaZkClient(client, self._world.wall_ms, version))
+            code = await command(client)
         except ZooKeeperError as error:
             code = error.code
         client.close()
