@@ -50,6 +50,9 @@ _NEEDED: dict[str, _Fields] = {
 _NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object, "acks": object}
 
 
+SHELL_ENDS_MS = 500
+"""A shell takes less than this from its write to its end; 32 to 82 ms in recordings."""
+
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
 
@@ -168,7 +171,9 @@ def read_recording(folder: Path | str) -> Recording:
 
 def _commands_when_written(facts: list[Fact]) -> list[Fact]:
     """The facts with each command of Kafka's tools at the time when its znode was written. The
-    recorder notes the first request of the tool, which is a read up to 343 ms earlier.
+    recorder notes the first request of the tool, which is a read up to 343 ms earlier, but a shell
+    when it has ended. A reassignment by request is noted when its topic was written; it is moved to
+    the controller's first check whether another one is under way.
     """
     commands = [
         (number, written)
@@ -178,22 +183,46 @@ def _commands_when_written(facts: list[Fact]) -> list[Fact]:
     if not commands:
         # A guided search exports a run in many small pieces, most of them without a command.
         return facts
-    writes = [
-        (fact["t"], (op["op"], op.get("path")))
-        for fact in facts
-        if fact["kind"] == "zookeeper" and not fact.get("broker")
-        for op in fact.get("ops", [fact])
-    ]
+    writes: dict[tuple[str, str], list[float]] = {written: [] for _, written in commands}
+    for fact in facts:
+        if fact["kind"] == "zookeeper" and not fact.get("broker"):
+            for op in fact.get("ops", [fact]):
+                if (what := (op["op"], op.get("path"))) in writes:
+                    writes[what].append(fact["t"])
     moved = list(facts)
-    until: dict[tuple[str, str], float] = {}
-    """When the next command that writes the same was given: its write is not this one's."""
-    for number, written in reversed(commands):
+    for index, (number, written) in enumerate(commands):
         fact = facts[number]
-        at = next((t for t, what in writes if t >= fact["t"] and what == written), None)
-        if at is not None and at < until.get(written, math.inf):
+        from_ms = fact["t"] - (SHELL_ENDS_MS if fact["do"] == "delete_controller" else 0)
+        # From the next command that writes the same on, a write is not this one's.
+        nexts = (facts[later]["t"] for later, what in commands[index + 1 :] if what == written)
+        until_ms = next(nexts, math.inf)
+        own = [at for at in writes[written] if from_ms <= at < until_ms]
+        if own:
+            at = min(own, key=lambda at: abs(at - fact["t"]))
+            writes[written].remove(at)
             moved[number] = fact | {"t": at}
-        until[written] = fact["t"]
+        elif (
+            fact["do"] == "reassign"
+            and (first_ms := _first_check_before(facts[:number])) is not None
+        ):
+            moved[number] = fact | {"t": first_ms}
     return sorted(moved, key=lambda fact: fact["t"])
+
+
+def _first_check_before(facts: list[Fact]) -> float | None:
+    """When a controller first checked for the reassignment for which it checked again after a lost
+    connection, right before the end of these facts. None: it did not lose its connection."""
+    checks: list[Fact] = []
+    for fact in reversed(facts):
+        if fact["kind"] != "zookeeper_request":
+            continue
+        if checks and fact["broker"] != checks[0]["broker"]:
+            continue
+        if fact["op"] == "exists" and fact.get("path") == paths.REASSIGN_PARTITIONS:
+            checks.append(fact)
+        elif not checks or fact["op"] not in ("connect", "setWatches"):
+            break
+    return checks[-1]["t"] if len(checks) > 1 else None
 
 
 def _write_of(action: Fact) -> tuple[str, str] | None:

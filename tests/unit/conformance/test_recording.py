@@ -187,11 +187,62 @@ COMMAND = "/admin/reassign_partitions"
             [9],
         ),
         ([command(5, "delete_controller"), written(7, "/controller", "delete")], [7]),
+        ([written(950, "/controller", "delete"), command(1000, "delete_controller")], [950]),
+        (
+            [
+                written(950, "/controller", "delete"),
+                command(1000, "delete_controller"),
+                written(1300, "/controller", "delete"),
+                command(1340, "delete_controller"),
+            ],
+            [950, 1300],
+        ),
+        ([written(499, "/controller", "delete"), command(1000, "delete_controller")], [1000]),
+        ([written(950, COMMAND), command(1000)], [1000]),
         ([command(5, "pause", broker=1), written(7, COMMAND)], [5]),
     ],
-    ids=["tool", "broker", "another", "never", "set", "deleted", "no command"],
+    ids=[
+        "tool",
+        "broker",
+        "another",
+        "never",
+        "set",
+        "deleted",
+        "shell",
+        "shells",
+        "earlier shell",
+        "earlier tool",
+        "no command",
+    ],
 )
 def test_a_command_of_a_tool_happens_when_its_znode_is_written(
     facts: list[dict[str, object]], at_ms: list[int]
 ) -> None:
     assert [fact["t"] for fact in Recording(SETTINGS, facts).of("stimulus")] == at_ms
+
+
+def requested(t: int, op: str, path: str | None = None, broker: int = 2) -> dict[str, object]:
+    return {"t": t, "kind": "zookeeper_request", "broker": broker, "op": op, "path": path}
+
+
+def asked(t: int, broker: int = 2) -> dict[str, object]:
+    return requested(t, "exists", COMMAND, broker)
+
+
+@pytest.mark.parametrize(
+    ("before", "at_ms"),
+    [
+        ([asked(444), requested(2116, "connect"), asked(2121)], 444),
+        ([asked(444), requested(2116, "connect"), requested(2121, "setWatches"), asked(2121)], 444),
+        ([asked(444), requested(450, "getData", "/controller"), asked(2121)], 2127),
+        ([asked(444, broker=3), asked(2121)], 2127),
+        ([asked(2121)], 2127),
+        ([asked(444), asked(2121), requested(2125, "getChildren2", "/brokers/ids")], 2127),
+    ],
+    ids=["lost", "with watches", "another event", "another broker", "not lost", "not its request"],
+)
+def test_a_reassignment_by_request_happens_when_the_controller_first_asked(
+    before: list[dict[str, object]], at_ms: int
+) -> None:
+    stimuli = Recording(SETTINGS, [*before, command(2127)]).of("stimulus")
+    assert [fact["t"] for fact in stimuli] == [at_ms]
