@@ -2,7 +2,8 @@
 
 The load of a machine (emulator.worlds.machine_load). When a driver performs an action for the
 first time, it occupies the cores for a while before and after, which delays other work. If more
-than three processes run cold code (for their first logs, roles and fetches), everyone is slower.
+than three processes run cold code (for their first logs, roles and fetches), or a shell's JVM has
+just done its work, everyone is slower.
 Live clusters simulate the same load, because this machine's own load differs from the recorder's.
 The durations are drawn; this module knows no particular action.
 """
@@ -18,14 +19,22 @@ USUAL = 3
 """The ranges of latencies were fitted to clusters of so many brokers."""
 CROWDED = 750
 """What each further process that runs cold code adds to the time of all work, in thousandths."""
+SHELL = 1000
+"""What a shell's JVM adds to it. In 17 elections that a shell's deletion of `/controller` brought
+about, a broker's steps took twice as long as in 50 others: reading `/controller` and its epoch 5 ms
+at the median instead of 2, from there to the attempt 8 instead of 4, from the attempt to the first
+step as controller 15 instead of 4. Later ones, from some 150 ms after the deletion, took as long as
+in others."""
+SHELL_US = 120_000
+"""For how long after its request; 32 to 82 ms later the recorder notes that it has ended."""
 BESIDE_US = 100_000
 """First logs that are made at most so far apart slow each other: a broker is busy with what its
 first roles bring for longer than with the log itself."""
 
 
-def slowed(us: int, processes: int) -> int:
+def slowed(us: int, processes: int, *, beside_shell: bool = False) -> int:
     """How long work takes while so many processes run cold code."""
-    return us * (1000 + CROWDED * max(0, processes - USUAL)) // 1000
+    return us * (1000 + CROWDED * max(0, processes - USUAL) + SHELL * beside_shell) // 1000
 
 
 class RecorderLoad:
@@ -35,6 +44,7 @@ class RecorderLoad:
     def __init__(self, kernel: Kernel, latencies: Latencies) -> None:
         self._kernel, self._latencies = kernel, latencies
         self.until_us = 0
+        self._shell_until_us = 0
         self._cold_until: dict[str, int] = {}
         """By process."""
         self._logs_until: dict[str, int] = {}
@@ -49,6 +59,12 @@ class RecorderLoad:
         if busy_us:
             self._kernel.world.lane("machine").call_at(at_us - busy_us, take)
 
+    def shell_at(self, at_us: int) -> None:
+        def runs() -> None:
+            self._shell_until_us = at_us + SHELL_US
+
+        self._kernel.world.lane("machine").call_at(at_us, runs)
+
     def delay_us(self, actor: str) -> int:
         left_us = self.until_us - self._kernel.now
         return left_us * self._latencies("busy_share", actor) // 1000 if left_us > 0 else 0
@@ -56,11 +72,14 @@ class RecorderLoad:
     def work_us(self, purpose: str, actor: str) -> int:
         now_us = self._kernel.now
         us = self._latencies.at(now_us, purpose, actor)
-        if not self._cold_until:
+        beside_shell = now_us < self._shell_until_us
+        if not self._cold_until and not beside_shell:
             return us  # nearly always; this is called for each message
         self._cold_until = {p: end_us for p, end_us in self._cold_until.items() if end_us > now_us}
         # A boot has its recorded duration, whatever else ran.
-        return us if purpose in JVM else slowed(us, len(self._cold_until))
+        if purpose in JVM:
+            return us
+        return slowed(us, len(self._cold_until), beside_shell=beside_shell)
 
     async def charge(self, name: str, task: Task) -> None:
         process, since_us = task.process.name, self._kernel.now

@@ -21,6 +21,10 @@ class MachineLoad(Protocol):
         """An action with this name follows."""
         ...
 
+    def shell_at(self, at_us: int) -> None:
+        """A shell in a JVM of its own, which was started before, will act then."""
+        ...
+
     def delay_us(self, actor: str) -> int:
         """The extra delay of work that needs a CPU core now."""
         ...

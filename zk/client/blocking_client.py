@@ -146,6 +146,9 @@ class BlockingZkClient(ZooKeeperClient):
             while not self._deliveries:
                 self._idle = self._threads.promise()
                 await self._idle.wait()
+            # Another thread than the one that receives responses: a response behind the event may
+            # be read first.
+            await self._threads.work("zkclient_event")
             try:
                 await self._deliveries.popleft()()
             except SessionExpired:

@@ -79,6 +79,10 @@ class Threads(Protocol):
 
     def spawn(self, thread: str, body: Coroutine[object, None, object]) -> object: ...
 
+    def work(self, name: str) -> Awaitable[None]:
+        """What the calling thread does here takes time in a JVM."""
+        ...
+
     def now_us(self) -> int: ...
 
     def before(self, request: Request) -> Awaitable[None] | None:

@@ -338,6 +338,7 @@ class Reassignments:
                 )
             it = state.leader_and_isr
             write = LeaderAndIsr(it.leader, it.leader_epoch + 1, it.isr, it.zk_version)
+            await self._parts.host.kernel.checkpoint("bump_leader_epoch")
             written = await self._zk_client.update_leader_and_isr(
                 {partition: write}, epoch, self._context.epoch_zk_version
             )
@@ -350,6 +351,7 @@ class Reassignments:
         # stale.
         if BUMPED_EPOCH_REMEMBERED in self._parts.host.guards:
             self._partitions.cache(partition, bumped, "epoch bump")
+        await self._parts.host.kernel.checkpoint("bump_leader_epoch")
         added = assignment.adding_replicas if self._added_are_new else ()
         existing = [broker for broker in assignment.replicas if broker not in added]
         existing += also_to

@@ -242,6 +242,9 @@ class Action(
 
     makes_topic: ClassVar[bool] = False
 
+    by_shell: ClassVar[bool] = False
+    """Whether on a real cluster ZooKeeper's shell carries it out."""
+
     means_all: ClassVar[bool] = False
     """Whether its name alone, without parameters, means all targets."""
 

@@ -12,6 +12,7 @@ class DeleteController(AdminRequest, frozen=True, tag="delete_controller"):
     controller's session lives on, and its pending work continues until it learns of the
     election."""
 
+    by_shell = True
     weight = 4
 
     @classmethod

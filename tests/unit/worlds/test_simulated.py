@@ -59,6 +59,17 @@ def test_around_a_action_messages_and_drivers_share_the_cores_with_who_does_it()
     world.close()
 
 
+def test_a_shell_that_has_just_acted_makes_everyone_slower() -> None:
+    world = world_of_fixed_latencies()
+    assert world.machine_load is not None
+    world.machine_load.shell_at(1_000_000)
+    assert message_at(world, 999_999) == 250
+    assert message_at(world, 1_000_001) == 500
+    assert message_at(world, 1_119_999) == 500
+    assert message_at(world, 1_120_000) == 250
+    world.close()
+
+
 def test_cold_code_of_more_than_three_processes_makes_everyone_slower() -> None:
     """A first log takes 90 ms."""
     world = world_of_fixed_latencies()
