@@ -254,7 +254,7 @@ def latencies_to_registration(profile: Profile, *, is_elected: bool) -> tuple[st
         return TO_REGISTRATION
     threads = "queue" if profile.controller_threads == "event-queue" else "callbacks"
     late = f"boot.replica_manager_to_late_registration_{threads}"
-    return (late, "boot.while_elected") if is_elected else (late,)
+    return (late, f"boot.while_elected_{threads}") if is_elected else (late,)
 
 
 def boot_plan(

@@ -75,6 +75,7 @@ BROKERS = (
     "controller_event",
     "controller_created",
     "controller_candidate",
+    "failover.created",
     "failover.start",
     "failover.features",
     "failover.brokers",
@@ -452,7 +453,8 @@ TABLE: Table = {
     # Between `/controller` and the epoch, if these are two steps (up to 2.0). In 27 recorded
     # elections the read of the epoch came -5 to 17 ms after the first read of the event thread,
     # median 4, and in 14 of 22 first ones before its second. From the transaction that created
-    # `/controller` to that read 5 to 12 ms, quartiles 6, 6.5 and 8 (33 first ones up to 0.9).
+    # `/controller` to that read 5 to 12 ms, quartiles 6, 6.5 and 8 (33 first ones up to 0.9), with
+    # an event queue 4 to 17, quartiles 7, 8 and 11 (31 of 1.0 and 1.1).
     "controller_created": Purpose(_quick(400), (1, _ms(2.4, 3.4, 3.8, 4.2, 4.8, 6, 14))),
     # Between the read of the epoch and the election (from 2.1 on). In 36 first attempts of recorded
     # processes 1 to 15 ms, median 5; in 28 where the cluster began 4 to 62, median 9; in five later
@@ -462,6 +464,7 @@ TABLE: Table = {
     ),
     # A fail-over, from request to request, per 1.5 s of boot (136 first fail-overs of processes of
     # 1.0 to 3.3; two stages also in 51 up to 0.10).
+    "failover.created": Purpose(_quick(100), (1, _ms(0, 0.1, 0.3, 0.6, 1.2, 3, 10)), paced=True),
     "failover.start": Purpose(_quick(100), (1, _ms(0.3, 1, 3, 7, 11, 14, 22)), paced=True),
     "failover.features": Purpose(_quick(100), (1, _ms(1, 4, 25, 36, 46, 56, 85)), paced=True),
     "failover.brokers": Purpose(_quick(100), (1, _ms(0.5, 2.5, 7, 16, 28, 36, 50)), paced=True),
@@ -561,7 +564,11 @@ TABLE: Table = {
         ((0.0, 95 * _MS), (0.1, 130 * _MS), (0.5, 160 * _MS), (0.9, 195 * _MS), (1.0, 215 * _MS)),
         paced=True,
     ),
-    "boot.while_elected": Purpose(((0.0, 10 * _MS), (0.5, 50 * _MS), (1.0, 110 * _MS)), paced=True),
+    "boot.while_elected_callbacks": Purpose(
+        ((0.0, 10 * _MS), (0.5, 50 * _MS), (1.0, 110 * _MS)), paced=True
+    ),
+    # With an event queue the main thread goes on while another one is elected.
+    "boot.while_elected_queue": Purpose(_ms(25, 34, 38, 42, 46, 50, 60), paced=True),
     "boot.early_controller": Purpose(
         ((0.0, 5 * _MS), (0.5, 25 * _MS), (1.0, 50 * _MS)), paced=True
     ),

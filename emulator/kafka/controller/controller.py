@@ -259,6 +259,7 @@ class KafkaController:
                 # Before 2.1 there are two steps: another broker may be elected between them (H8).
                 await zk_client.create_controller(broker)
                 await self._host.kernel.checkpoint("controller_created")
+                await self._first_use("created")
                 epoch, version = await zk_client.increment_controller_epoch()
             self.context.epoch = epoch
             self.context.epoch_zk_version = version if self._fenced else NO_FENCING

@@ -54,18 +54,15 @@ def test_what_lies_outside_the_declared_range_cannot_be_chosen() -> None:
     assert 0.9 * longest < took <= longest
 
 
-@pytest.mark.parametrize(
-    ("kafka", "late"),
-    [("0.10.2", "late_registration_callbacks"), ("1.0", "late_registration_queue")],
-)
+@pytest.mark.parametrize(("kafka", "threads"), [("0.10.2", "callbacks"), ("1.0", "queue")])
 def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_meanwhile(
-    kafka: str, late: str
+    kafka: str, threads: str
 ) -> None:
     late_registration = latencies_to_registration(profiles()[kafka], is_elected=True)
     phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=late_registration)
     choices = fitted(Phases((phase,), 500, None), 3)
-    elected = drawn(choices, "broker-2", "while_elected")
-    before = drawn(choices, "broker-2", f"replica_manager_to_{late}")
+    elected = drawn(choices, "broker-2", f"while_elected_{threads}")
+    before = drawn(choices, "broker-2", f"replica_manager_to_late_registration_{threads}")
     startup = drawn(choices, "broker-2", "replica_manager_startup")
     assert -225_000 <= startup - before - elected <= -215_000
 
