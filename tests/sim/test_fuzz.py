@@ -46,7 +46,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x2070000D, "1.0", "zk", "KAFKA-9672"),
     (0xA1D76051, "2.1", "zk", "late UpdateMetadata"),
     (0x42000005, "3.3", "rpc", "KAFKA-14704"),
-    (0x206401E4, "0.9.0", "zk", "KAFKA-7414"),
+    (0x510000D9, "0.9.0", "zk", "KAFKA-7414"),
     (0x20640476, "1.0", "zk", "KAFKA-6082"),
     (0x2064017E, "2.6", "zk", "deleted while reassigned"),
     (0x20700006, "2.8", "rpc", "own AlterIsr write"),
@@ -69,6 +69,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
     (0x40010068, "1.0", "zk", "outdated controller change"),
     (0xEC8D3ABC, "0.8.2", "zk", "leader left with its reassignment"),
+    (0x520002B0, "0.8.2", "zk", "dead member elected"),
 ]
 
 

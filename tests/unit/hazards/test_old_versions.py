@@ -249,6 +249,20 @@ def test_an_offline_partition_gets_a_leader_while_the_old_one_shuts_down(
     assert recognise(_ends_as_leader(believes, len(history.events)), history.events) == ""
 
 
+@pytest.mark.parametrize(("version", "name"), [("0.9.0", "dead member elected"), ("0.10.2", "")])
+def test_a_dead_member_is_elected_while_the_leader_shuts_down(version: str, name: str) -> None:
+    history = running(version)
+    believes = len(history.events) - 1
+    history.tell(e.MetadataCacheUpdated, 1, 3, 1, (1, 3), (), ())
+    other = PartitionState(ORDERS, 1, 2, 1, (2,), 1, REPLICAS)
+    history.tell(e.LeaderAndIsr, 1, 3, 1, other)
+    untold = _ends_as_leader(believes, len(history.events))
+    assert recognise(untold, history.events) == name
+    history.tell(e.BecomesFollower, 1, ORDERS, 2, 1, 0, 0)
+    untold = _ends_as_leader(believes, len(history.events))
+    assert recognise(untold, history.events) == "", "it had the leader's address after all"
+
+
 def _ends_as_leader(*facts: int) -> EndsAsLeader:
     before, after = facts
     return EndsAsLeader(2, 1, 0, facts=(before, after), partition=ORDERS, broker=1)
