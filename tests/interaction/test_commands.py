@@ -130,6 +130,28 @@ def test_up_to_1_0_one_partition_is_elected_after_the_other_and_a_preferred_lead
         play.forget()
 
 
+@pytest.mark.parametrize(("isr", "is_own"), [((2, 1), True), ((2,), False)])
+def test_up_to_1_0_the_controller_recognises_a_state_that_it_wrote_before_it_lost_the_response(
+    isr: tuple[int, ...], is_own: bool
+) -> None:
+    """checkLeaderAndIsrZkData (KAFKA-1382); otherwise it would find its preferred leader elected,
+    and tell nobody."""
+    with Commanded({ORDERS_0: led_by(2, (2, 1))}, profile="1.0") as play:
+        commanded = election_of(ORDERS_0)
+        play >> watch(CREATED, ELECTION) << f"exists {ELECTION} W" >> ok()
+        play << f"getData {ELECTION} W" >> commanded << f"exists {ELECTION} W" >> ok()
+        play << f"getData {ELECTION} W" >> commanded << "getData orders-0"
+        play >> state(2, (2, 1), version=5)
+        play << f"[{FENCE}, set orders-0 at v5: leader 1, epoch 5, isr 2,1, controller 7]"
+        play >> multi_failed(Code.OK, Code.BAD_VERSION) << "getData orders-0"
+        play >> state(1, isr, version=6, epoch=5)
+        if is_own:
+            play << "to 1: LeaderAndIsr (orders-0 leader 1 isr 2,1 v6)"
+        else:
+            play << "getData orders-0"
+        play.forget()
+
+
 def test_a_command_that_nobody_can_read_is_deleted() -> None:
     with Commanded({ORDERS_0: led_by(2, (2, 1, 3))}) as play:
         play >> watch(CREATED, ELECTION) << f"exists {ELECTION} W" >> ok()

@@ -23,7 +23,8 @@ class ClientVersion(NamedTuple):
     owner past ZkClient, without a watch (0.9 to 1.0). `creates_leaf_first`: a new partition's state
     is created first, and its parents if that fails (up to 1.0).
     `recognises_own_writes`: after a rejected ISR write the leader reads the state and checks
-    whether it is its own write (0.8.2). `topic_version`: version of a topic's JSON (1 up to 2.3).
+    whether it is its own write (0.8.2). `controller_recognises_own_writes`: so does the controller
+    with its writes of states (0.8.2 to 1.0). `topic_version`: version of a topic's JSON (1 up to 2.3).
     `compares_ephemerals`: a broker recognises its own ephemeral by the data, not by the session
     (0.8). `lists_before_deleting`: getChildren before the command znode of reassignments is deleted
     (2.4). `scala`: the library that orders sets and maps. `names_partitions_in_scala_maps`: a
@@ -36,6 +37,7 @@ class ClientVersion(NamedTuple):
     checks_ephemerals_itself: bool = False
     creates_leaf_first: bool = False
     recognises_own_writes: bool = True
+    controller_recognises_own_writes: bool = False
     topic_version: int = 2
     compares_ephemerals: bool = False
     lists_before_deleting: bool = True

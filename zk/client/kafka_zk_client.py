@@ -426,17 +426,35 @@ class KafkaZkClient(ConfigRequests):
         except ZooKeeperError as error:
             result.finished.update(dict.fromkeys(states, error))
             return result
-        for (partition, state), reply in zip(states.items(), replies, strict=True):
-            if reply.code is Code.OK:
-                assert reply.stat is not None
+        for (partition, state), write, reply in zip(states.items(), writes, replies, strict=True):
+            version = reply.stat.version if reply.stat is not None else None
+            if (
+                reply.code is Code.BAD_VERSION
+                and self._client_version.controller_recognises_own_writes
+            ):
+                current = await self.one(GetData(write.path))
+                version = self._version_of_own_write(partition, write.data, current)
+            if version is not None:
                 result.finished[partition] = LeaderAndIsr(
-                    state.leader, state.leader_epoch, state.isr, reply.stat.version
+                    state.leader, state.leader_epoch, state.isr, version
                 )
             elif reply.code is Code.BAD_VERSION:
                 result.to_retry.append(partition)
             else:
-                result.finished[partition] = ZooKeeperError(reply.code, _state_path(partition))
+                result.finished[partition] = ZooKeeperError(reply.code, write.path)
         return result
+
+    def _version_of_own_write(
+        self, partition: TopicPartition, data: bytes, current: Reply
+    ) -> int | None:
+        """The version of a state that was read, if it is what `data` says; otherwise None
+        (ReplicationUtils.checkLeaderAndIsrZkData)."""
+        if current.code is not Code.OK:
+            return None
+        assert current.stat is not None
+        # Both are decoded with the current version, so only the payloads are compared.
+        written = codec.decode_state(_state_path(partition), data, current.stat.version)
+        return current.stat.version if self.decode_state(partition, current) == written else None
 
     async def conditional_update_path(
         self, path: str, data: bytes, expected_version: int, checker: Callable[[Reply], int | None]
@@ -465,15 +483,7 @@ class KafkaZkClient(ConfigRequests):
         """The leader's own ISR write: without fencing, with the checker
         (ReplicationUtils.updateLeaderAndIsr)."""
         data = codec.encode_state(state)
-
-        def checker(current: Reply) -> int | None:
-            assert current.stat is not None
-            # Both are decoded with the current version, so only the payloads are compared.
-            written = codec.decode_state(_state_path(partition), data, current.stat.version)
-            return (
-                current.stat.version if self.decode_state(partition, current) == written else None
-            )
-
+        checker = partial(self._version_of_own_write, partition, data)
         version = state.leader_and_isr.zk_version
         return await self.conditional_update_path(_state_path(partition), data, version, checker)
 

@@ -52,6 +52,7 @@ def client_version_of(profile: Profile) -> ClientVersion:
         looks_before_creating=blocking,
         creates_leaf_first=blocking,
         recognises_own_writes=OWN_WRITE_RECOGNISED in guards,
+        controller_recognises_own_writes=blocking and OWN_WRITE_RECOGNISED in guards,
         topic_version=profile.topic_version,
         lists_before_deleting=COMMAND_LISTED_BEFORE_DELETION in guards,
         scala=LIBRARIES[profile.scala],
