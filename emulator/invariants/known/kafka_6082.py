@@ -45,17 +45,19 @@ class UnfencedController(Hazard):
         elif isinstance(violation, UnassignedMembers):
             written = _assignment_after_election(violation, events)
         else:
-            written = _write_after_election(violation.partition, events)
+            # An ISR change of the leader that it elected tells the next controller, but no follower.
+            needs_roles = violation.invariant in ("replicas return to isr", "followers fetch")
+            written = _write_after_election(violation.partition, events, until_elected=needs_roles)
         return isinstance(written, e.ZkTransaction) and lacks(
             FENCED_CONTROLLER_WRITES, written, events
         )
 
 
 def _write_after_election(
-    name: TopicPartition | None, events: Sequence[AnyEvent]
+    name: TopicPartition | None, events: Sequence[AnyEvent], *, until_elected: bool
 ) -> AnyEvent | None:
     """The write of this state, or its creation, if a controller made it after another one was
-    elected. That one had found no state; it tries to create it too, which fails because the znode
+    elected, and it is the last one (`until_elected`: the last election). That one had found no state; it tries to create it too, which fails because the znode
     exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none.
     If it removes the new leader from the ISR it elects nobody, because it knows another leader.
     """
@@ -70,7 +72,7 @@ def _write_after_election(
             was_deposed = by in controllers and by != controllers[-1]
             if was_deposed and (len(states) == 1 or elects(*states)):
                 written = event
-            elif states[-1].leader >= 0:
+            elif states[-1].leader >= 0 and (not until_elected or elects(states[0], states[-1])):
                 written = None
     return written
 

@@ -131,6 +131,11 @@ def test_what_it_wrote_is_known_to_nobody(version: str, name: str) -> None:
     idle = DoesNotFetch(2, facts=(-1, 0), partition=ORDERS, broker=3)
     for violation in (unknown, shown, lacking, idle):
         assert recognise(violation, history.events) == name
+    history.wrote(2, 2, 1, 2)
+    for violation in (lacking, idle):
+        assert recognise(violation, history.events) == name, "no follower is told"
+    for violation in (unknown, shown):
+        assert recognise(violation, history.events) == "", "the next controller is told"
     history.wrote(2, 3, 2, 1, 2, 3, by="controller")
     for violation in (unknown, shown, lacking, idle):
         assert recognise(violation, history.events) == ""
