@@ -45,7 +45,7 @@ class UnfencedController(Hazard):
         elif isinstance(violation, UnassignedMembers):
             written = _assignment_after_election(violation, events)
         else:
-            # An ISR change of the leader that it elected tells the next controller, but no follower.
+            # An ISR change by the leader that it elected tells the next controller, no follower.
             needs_roles = violation.invariant in ("replicas return to isr", "followers fetch")
             written = _write_after_election(violation.partition, events, until_elected=needs_roles)
         return isinstance(written, e.ZkTransaction) and lacks(
@@ -56,10 +56,11 @@ class UnfencedController(Hazard):
 def _write_after_election(
     name: TopicPartition | None, events: Sequence[AnyEvent], *, until_elected: bool
 ) -> AnyEvent | None:
-    """The write of this state, or its creation, if a controller made it after another one was
-    elected, and it is the last one (`until_elected`: the last election). That one had found no state; it tries to create it too, which fails because the znode
-    exists (PartitionStateMachine.scala@1.0.2 initializeLeaderAndIsrForPartition), and knows none.
-    If it removes the new leader from the ISR it elects nobody, because it knows another leader.
+    """The last write of this state (`until_elected`: the last one that elected), or its creation,
+    if a controller made it after another one was elected. That one had found no state; it tries to
+    create it too, which fails because the znode exists (PartitionStateMachine.scala@1.0.2
+    initializeLeaderAndIsrForPartition), and knows none. If it removes the new leader from the ISR
+    it elects nobody, because it knows another leader.
     """
     state, controllers, written = CoreState(), [0], None
     for event in events:
