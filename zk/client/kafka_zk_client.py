@@ -412,28 +412,25 @@ class KafkaZkClient(ConfigRequests):
     ) -> UpdateLeaderAndIsrResult:
         """The controller's conditional writes: one fenced setData per partition (spec §2.5). An
         error of the whole batch applies to every partition; ControllerMoved is raised."""
-        writes = [
-            SetData(
-                _state_path(p),
-                codec.encode_state(LeaderIsrAndControllerEpoch(s, controller_epoch)),
-                s.zk_version,
-            )
+        payloads = {
+            p: codec.encode_state(LeaderIsrAndControllerEpoch(s, controller_epoch))
             for p, s in states.items()
-        ]
+        }
+        writes = [SetData(_state_path(p), payloads[p], s.zk_version) for p, s in states.items()]
         result = UpdateLeaderAndIsrResult({}, [])
         try:
             replies = await self.fenced_batch(writes, epoch_zk_version)
         except ZooKeeperError as error:
             result.finished.update(dict.fromkeys(states, error))
             return result
-        for (partition, state), write, reply in zip(states.items(), writes, replies, strict=True):
+        for (partition, state), reply in zip(states.items(), replies, strict=True):
             version = reply.stat.version if reply.stat is not None else None
             if (
                 reply.code is Code.BAD_VERSION
                 and self._client_version.controller_recognises_own_writes
             ):
-                current = await self.one(GetData(write.path))
-                version = self._version_of_own_write(partition, write.data, current)
+                current = await self.one(GetData(_state_path(partition)))
+                version = self._version_of_own_write(partition, payloads[partition], current)
             if version is not None:
                 result.finished[partition] = LeaderAndIsr(
                     state.leader, state.leader_epoch, state.isr, version
@@ -441,7 +438,7 @@ class KafkaZkClient(ConfigRequests):
             elif reply.code is Code.BAD_VERSION:
                 result.to_retry.append(partition)
             else:
-                result.finished[partition] = ZooKeeperError(reply.code, write.path)
+                result.finished[partition] = ZooKeeperError(reply.code, _state_path(partition))
         return result
 
     def _version_of_own_write(
