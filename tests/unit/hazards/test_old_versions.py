@@ -273,6 +273,27 @@ def _ends_as_leader(*facts: int) -> EndsAsLeader:
     return EndsAsLeader(2, 1, 0, facts=(before, after), partition=ORDERS, broker=1)
 
 
+@pytest.mark.parametrize(
+    ("seen", "left", "why", "name"),
+    [
+        ((1, 2, 3), (1,), "replica removed", "leader left with its reassignment"),
+        ((1, 2), (1,), "replica removed", ""),
+        ((1, 2, 3), (1, 2), "replica removed", ""),
+        ((1, 2, 3), (1,), "elected", ""),
+    ],
+    ids=["left", "never all in the isr", "one stays", "an election"],
+)
+def test_a_leader_leaves_with_its_reassignment(
+    seen: tuple[int, ...], left: tuple[int, ...], why: str, name: str
+) -> None:
+    """orders-0 moves from broker 1 to 2 and 3, which broker 1 removes just then."""
+    nobody = NoLeader(facts=(-1, 1), partition=ORDERS)
+    history = running("0.8.2").tell(e.IsrUpdated, 1, ORDERS, "expand", seen, 2, 0)
+    gone = (ORDERS, -1, 2, left, 3, why, (2, 3))
+    history.tell(e.ControllerCacheUpdated, 3, *gone)
+    assert recognise(nobody, history.events) == name
+
+
 @pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-9212"), ("2.4", "")])
 def test_a_leader_epoch_that_is_raised_and_forgotten(version: str, name: str) -> None:
     history = running(version).wrote(3, 1, 1, 1, 2, 3, by="controller")
