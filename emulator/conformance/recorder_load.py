@@ -20,20 +20,20 @@ USUAL = 3
 CROWDED = 750
 """What each further process that runs cold code adds to the time of all work, in thousandths."""
 SHELL = 1000
-"""What a shell's JVM adds to it. In 17 elections that a shell's deletion of `/controller` brought
-about, a broker's steps took twice as long as in 50 others: reading `/controller` and its epoch 5 ms
-at the median instead of 2, from there to the attempt 8 instead of 4, from the attempt to the first
-step as controller 15 instead of 4. Later ones, from some 150 ms after the deletion, took as long as
-in others."""
+"""What a shell's JVM adds to the time of all work, in thousandths. In 17 elections after a shell
+had deleted `/controller`, a broker's steps took twice as long as in some 50 others: from reading
+`/controller` to its epoch 5 ms at the median instead of 2, from there to the attempt 8 instead of
+4, from the attempt to the first step as controller 15 instead of 4. Steps from some 150 ms after
+the deletion on took as long as in others."""
 SHELL_US = 120_000
-"""For how long after its request; 32 to 82 ms later the recorder notes that it has ended."""
+"""For how long after its request; 30 to 82 ms later the recorder notes that it has ended."""
 BESIDE_US = 100_000
 """First logs that are made at most so far apart slow each other: a broker is busy with what its
 first roles bring for longer than with the log itself."""
 
 
 def slowed(us: int, processes: int, *, beside_shell: bool = False) -> int:
-    """How long work takes while so many processes run cold code."""
+    """How long work takes while so many processes, or a shell's JVM as well, need the cores."""
     return us * (1000 + CROWDED * max(0, processes - USUAL) + SHELL * beside_shell) // 1000
 
 

@@ -51,7 +51,7 @@ _NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object,
 
 
 SHELL_ENDS_MS = 500
-"""A shell takes less than this from its write to its end; 32 to 82 ms in recordings."""
+"""A shell takes less than this from its write to its end; 30 to 82 ms in recordings."""
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
@@ -183,29 +183,26 @@ def _commands_when_written(facts: list[Fact]) -> list[Fact]:
     if not commands:
         # A guided search exports a run in many small pieces, most of them without a command.
         return facts
-    writes: dict[tuple[str, str], list[float]] = {written: [] for _, written in commands}
-    for fact in facts:
-        if fact["kind"] == "zookeeper" and not fact.get("broker"):
-            for op in fact.get("ops", [fact]):
-                if (what := (op["op"], op.get("path"))) in writes:
-                    writes[what].append(fact["t"])
+    writes = [
+        (fact["t"], (op["op"], op.get("path")))
+        for fact in facts
+        if fact["kind"] == "zookeeper" and not fact.get("broker")
+        for op in fact.get("ops", [fact])
+    ]
     moved = list(facts)
-    for index, (number, written) in enumerate(commands):
+    until: dict[tuple[str, str], float] = {}
+    """When the next command wrote the same, or was given: that write is not this one's."""
+    for number, written in reversed(commands):
         fact = facts[number]
-        from_ms = fact["t"] - (SHELL_ENDS_MS if fact["do"] == "delete_controller" else 0)
-        # From the next command that writes the same on, a write is not this one's.
-        nexts = (facts[later]["t"] for later, what in commands[index + 1 :] if what == written)
-        until_ms = next(nexts, math.inf)
-        own = [at for at in writes[written] if from_ms <= at < until_ms]
-        if own:
-            at = min(own, key=lambda at: abs(at - fact["t"]))
-            writes[written].remove(at)
+        noted_ms, until_ms = fact["t"], until.get(written, math.inf)
+        from_ms = noted_ms - (SHELL_ENDS_MS if fact["do"] == "delete_controller" else 0)
+        own = [t for t, what in writes if what == written and from_ms <= t < until_ms]
+        at: float | None = min(own, key=lambda t: abs(t - noted_ms), default=None)
+        until[written] = noted_ms if at is None else at
+        if at is None and fact["do"] == "reassign":
+            at = _first_check_before(facts[:number])
+        if at is not None:
             moved[number] = fact | {"t": at}
-        elif (
-            fact["do"] == "reassign"
-            and (first_ms := _first_check_before(facts[:number])) is not None
-        ):
-            moved[number] = fact | {"t": first_ms}
     return sorted(moved, key=lambda fact: fact["t"])
 
 

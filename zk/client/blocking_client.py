@@ -148,7 +148,7 @@ class BlockingZkClient(ZooKeeperClient):
                 await self._idle.wait()
             # Another thread than the one that receives responses: a response behind the event may
             # be read first.
-            await self._threads.work("zkclient_event")
+            await self._threads.checkpoint("zkclient_event")
             try:
                 await self._deliveries.popleft()()
             except SessionExpired:

@@ -79,8 +79,8 @@ class Threads(Protocol):
 
     def spawn(self, thread: str, body: Coroutine[object, None, object]) -> object: ...
 
-    def work(self, name: str) -> Awaitable[None]:
-        """What the calling thread does here takes time in a JVM."""
+    def checkpoint(self, name: str) -> Awaitable[None]:
+        """A place where the calling thread takes time in a JVM."""
         ...
 
     def now_us(self) -> int: ...

@@ -25,11 +25,10 @@ class ClientVersion(NamedTuple):
     `recognises_own_writes`: after a rejected ISR write the leader reads the state and checks
     whether it is its own write (0.8.2). `controller_recognises_own_writes`: so does the controller
     with its writes of states (0.8.2 to 1.0). `topic_version`: version of a topic's JSON (1 up to
-    2.3).
-    `compares_ephemerals`: a broker recognises its own ephemeral by the data, not by the session
-    (0.8). `lists_before_deleting`: getChildren before the command znode of reassignments is deleted
-    (2.4). `scala`: the library that orders sets and maps. `names_partitions_in_scala_maps`: a
-    notification's set contains Scala maps, whose hash differs from Java's (up to 1.0).
+    2.3). `compares_ephemerals`: a broker recognises its own ephemeral by the data, not by the
+    session (0.8). `lists_before_deleting`: getChildren before the command znode of reassignments is
+    deleted (2.4). `scala`: the library that orders sets and maps. `names_partitions_in_scala_maps`:
+    a notification's set contains Scala maps, whose hash differs from Java's (up to 1.0).
     """
 
     checked_registration: bool = True

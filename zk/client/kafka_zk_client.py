@@ -424,13 +424,16 @@ class KafkaZkClient(ConfigRequests):
             result.finished.update(dict.fromkeys(states, error))
             return result
         for (partition, state), reply in zip(states.items(), replies, strict=True):
-            version = reply.stat.version if reply.stat is not None else None
-            if (
+            version: int | None = None
+            if reply.code is Code.OK:
+                assert reply.stat is not None
+                version = reply.stat.version
+            elif (
                 reply.code is Code.BAD_VERSION
                 and self._client_version.controller_recognises_own_writes
             ):
-                current = await self.one(GetData(_state_path(partition)))
-                version = self._version_of_own_write(partition, payloads[partition], current)
+                checker = partial(self._version_of_own_write, partition, payloads[partition])
+                version = await self._read_and_check(_state_path(partition), checker)
             if version is not None:
                 result.finished[partition] = LeaderAndIsr(
                     state.leader, state.leader_epoch, state.isr, version
@@ -446,8 +449,6 @@ class KafkaZkClient(ConfigRequests):
     ) -> int | None:
         """The version of a state that was read, if it is what `data` says; otherwise None
         (ReplicationUtils.checkLeaderAndIsrZkData)."""
-        if current.code is not Code.OK:
-            return None
         assert current.stat is not None
         # Both are decoded with the current version, so only the payloads are compared.
         written = codec.decode_state(_state_path(partition), data, current.stat.version)
@@ -467,12 +468,17 @@ class KafkaZkClient(ConfigRequests):
             assert reply.stat is not None
             return Updated(reply.stat.version)
         if reply.code is Code.BAD_VERSION and self._client_version.recognises_own_writes:
-            current = await self.one(GetData(path))
-            version = checker(current) if current.code is Code.OK else None
+            version = await self._read_and_check(path, checker)
             return Rejected("BADVERSION") if version is None else Updated(version)
         if reply.code in (Code.NO_NODE, Code.BAD_VERSION):
             return Rejected(reply.code.name.replace("_", ""))
         raise ZooKeeperError(reply.code, path)
+
+    async def _read_and_check(
+        self, path: str, checker: Callable[[Reply], int | None]
+    ) -> int | None:
+        current = await self.one(GetData(path))
+        return checker(current) if current.code is Code.OK else None
 
     async def update_isr(
         self, partition: TopicPartition, state: LeaderIsrAndControllerEpoch

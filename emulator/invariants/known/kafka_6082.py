@@ -45,7 +45,8 @@ class UnfencedController(Hazard):
         elif isinstance(violation, UnassignedMembers):
             written = _assignment_after_election(violation, events)
         else:
-            # An ISR change by the leader that it elected tells the next controller, no follower.
+            # If the leader that it elected changes the ISR, the next controller reads who leads,
+            # but sends no LeaderAndIsr: the followers need an election.
             needs_roles = violation.invariant in ("replicas return to isr", "followers fetch")
             written = _write_after_election(violation.partition, events, until_elected=needs_roles)
         return isinstance(written, e.ZkTransaction) and lacks(
@@ -71,9 +72,10 @@ def _write_after_election(
         if states and states[-1].seq == event.seq:
             by = states[-1].by
             was_deposed = by in controllers and by != controllers[-1]
-            if was_deposed and (len(states) == 1 or elects(*states)):
+            has_elected = len(states) == 1 or elects(*states)
+            if was_deposed and has_elected:
                 written = event
-            elif states[-1].leader >= 0 and (not until_elected or elects(states[0], states[-1])):
+            elif states[-1].leader >= 0 and (has_elected or not until_elected):
                 written = None
     return written
 

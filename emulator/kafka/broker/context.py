@@ -122,7 +122,7 @@ class KernelThreads:
     def spawn(self, thread: str, body: Body) -> object:
         return self._process.spawn(thread, body)
 
-    def work(self, name: str) -> Awaitable[None]:
+    def checkpoint(self, name: str) -> Awaitable[None]:
         return self._kernel.checkpoint(name)
 
     def now_us(self) -> int:

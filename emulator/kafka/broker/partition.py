@@ -109,7 +109,7 @@ class Partition:
             self.controller_epoch = state.controller_epoch
             isr_size_before = len(self.isr) if self.is_leader else 0
             self._update_assignment_and_isr(state, state.isr)
-            log = await self._create_log_if_not_exists(is_new=state.is_new)
+            log = await self.create_log_if_not_exists(is_new=state.is_new)
             # An exception of the log leaves the assignment changed and the role unchanged: Kafka
             # assigns in this order too.
             self.leader_epoch_start_offset = log.log_end_offset
@@ -162,7 +162,7 @@ class Partition:
             # A follower's ISR is always empty: only the leader knows the ISR (spec §3.1).
             self._update_assignment_and_isr(state, ())
             # May read the topic's configuration from ZooKeeper with the write lock held.
-            log = await self._create_log_if_not_exists(is_new=state.is_new)
+            log = await self.create_log_if_not_exists(is_new=state.is_new)
             self.leader_epoch = state.leader_epoch
             self.leader_epoch_start_offset = None
             self.zk_version = state.zk_version
@@ -208,14 +208,10 @@ class Partition:
             state.removing_replicas,
         )
 
-    async def create_log_if_not_exists(self, *, is_new: bool) -> None:
-        """Create only the log: the leader is not known to be live (KAFKA-1647). Without the lock: a
-        write to ZooKeeper that holds it does not hold up the controller's request."""
-        # Epoch and leader stay unchanged: the next LeaderAndIsr with the same epoch is still
-        # accepted.
-        await self._create_log_if_not_exists(is_new=is_new)
-
-    async def _create_log_if_not_exists(self, *, is_new: bool) -> OffsetLog:
+    async def create_log_if_not_exists(self, *, is_new: bool) -> OffsetLog:
+        """Without the lock of its own: where only the log is made, because the leader is not known
+        to be live (KAFKA-1647), an ISR write that waits for ZooKeeper does not hold up the
+        controller's request."""
         if self.log is None:
             self.log, self.directory = await self._logs.get_or_create(self.partition, is_new=is_new)
         return self.log
