@@ -10,7 +10,7 @@ This module must not know how seeds are chosen.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -23,7 +23,7 @@ from emulator.runs.session import Session
 from emulator.search.guided.candidates import Moment
 from emulator.search.guided.choices import record_streams
 from emulator.search.guided.partial import Contradiction, RealSide, RunningJudgement
-from emulator.search.guided.prefix import GRACE_MS
+from emulator.search.guided.prefix import GRACE_MS, GRACE_OF_CREATION_MS
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 
@@ -56,6 +56,8 @@ class SegmentGroup:
     """The moment of its segment at which it begins; None: with its first action."""
     is_divided: bool = False
     """Whether another group follows in its segment."""
+    grace_ms: int = GRACE_MS
+    """For how long only one side may have an entry."""
 
     @property
     def since(self) -> str:
@@ -100,11 +102,20 @@ def groups_of(script: Script, real: RealSide) -> list[SegmentGroup]:
         for number, group in enumerate(ranges)
         for part in _divided(
             SegmentGroup(
-                group, _moments(group, ends, creates, due), about[number], about[number + 1]
+                group,
+                _moments(group, ends, creates, due),
+                about[number],
+                about[number + 1],
+                grace_ms=GRACE_OF_CREATION_MS if any(creates[s] for s in group) else GRACE_MS,
             ),
             ends,
         )
     ]
+
+
+def group_at(groups: Sequence[SegmentGroup], ms: int) -> int:
+    """The group in which this moment of the recording is."""
+    return next((n for n, group in enumerate(groups) if ms < group.moments[-1]), len(groups) - 1)
 
 
 def _divided(group: SegmentGroup, ends: list[int]) -> Iterator[SegmentGroup]:
@@ -192,10 +203,7 @@ class GuidedRun:
 
     def group_of(self, part: Part) -> int:
         """For a finished run: the group of the first difference in this part."""
-        ms = self._partial.first_difference_ms(part)
-        return next(
-            (n for n, group in enumerate(self.groups) if ms < group.moments[-1]), self.played - 1
-        )
+        return group_at(self.groups, self._partial.first_difference_ms(part))
 
     def streams(self) -> list[Choice]:
         """The streams that the last group drew from."""
@@ -252,7 +260,8 @@ class GuidedRun:
 
     def _judge(self, until_ms: int, stopping: Collection[int] = ()) -> None:
         self._grow()
-        _stop_if(self._partial.contradiction(until_ms, stopping))
+        grace_ms = self.group.grace_ms
+        _stop_if(self._partial.contradiction(until_ms, stopping, grace_ms))
 
     def _grow(self) -> None:
         """Pass the new events to the judgement, each exported once. Some earlier actions are

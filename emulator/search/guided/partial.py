@@ -51,6 +51,12 @@ class RealSide:
         self.acknowledged = Acknowledged()
         self.acknowledged.grow(real.results)
         self.delays = delays_of(real, {})
+        self._requests = [(fact["t"], fact["broker"]) for fact in real.of("zookeeper_request")]
+
+    def last_request_ms(self, broker: int, before_ms: int) -> int:
+        """When the broker sent its last recorded request before that moment; -1: none."""
+        times = (t for t, sender in self._requests if sender == broker and t < before_ms)
+        return max(times, default=-1)
 
 
 class RunningJudgement:
@@ -71,12 +77,14 @@ class RunningJudgement:
         self._acknowledged.grow(piece.results)
         self._stop_watch.add(piece)
 
-    def contradiction(self, until_ms: int, stopping: Collection[int] = ()) -> Contradiction | None:
+    def contradiction(
+        self, until_ms: int, stopping: Collection[int] = (), grace_ms: int = GRACE_MS
+    ) -> Contradiction | None:
         """The first contradiction before `until_ms`; the brokers in `stopping` are about to be
         stopped."""
-        wrong = self._prefix.disagreement(until_ms, HARD, stopping)
+        wrong = self._prefix.disagreement(until_ms, HARD, stopping, grace_ms)
         if wrong is None and self.target is not None:
-            wrong = self._in_part(*self.target, until_ms)
+            wrong = self._in_part(*self.target, until_ms, grace_ms)
         return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
     def wrong_state(self) -> Contradiction | None:
@@ -120,9 +128,9 @@ class RunningJudgement:
                 differing += [ms for ms in (real_ms, run_ms) if ms is not None]
         return min(differing, default=0)
 
-    def _in_part(self, point: int, key: str, until_ms: int) -> Disagreement | None:
+    def _in_part(self, point: int, key: str, until_ms: int, grace_ms: int) -> Disagreement | None:
         if point in SOFT:
-            return self._prefix.in_lane(point, key, until_ms)
+            return self._prefix.in_lane(point, key, until_ms, grace_ms=grace_ms)
         if point == DELAYS:
             # The delay differs by more than the tolerance.
             real, run = self.real.delays.get(key), self._stop_watch.out.get(key)

@@ -2,9 +2,9 @@
 
 Owns the judgement of prefixes for a guided search: both sides are compared up to one moment, and
 the earliest contradiction ends a candidate. An entry of the last 250 ms that only one side has is
-no contradiction yet. A `SideHistory` is one side, and grows piece by piece. A `PrefixJudgement`
-remembers how far lanes were equal, and reads only new entries. This module must not know how the
-search continues: it returns time, point and key.
+no contradiction yet (after a creation, 3 s). A `SideHistory` is one side, and grows piece by piece.
+A `PrefixJudgement` remembers how far lanes were equal, and reads only new entries. This module must
+not know how the search continues: it returns time, point and key.
 """
 
 from bisect import bisect_left
@@ -31,6 +31,9 @@ from emulator.conformance.recording import Recording
 from emulator.conformance.requests import Threads
 
 GRACE_MS = 250
+GRACE_OF_CREATION_MS = 3000
+"""After a creation: the first logs of brokers on a slow machine took up to 2.2 s, and their roles
+were announced only then."""
 HARD = AGREED
 """Points on which the cluster must agree: a difference is a contradiction at once."""
 SOFT = (2, 5, 6)
@@ -96,20 +99,29 @@ class PrefixJudgement:
         """For each lane, the lengths of the equal prefixes at the last comparison."""
 
     def disagreement(
-        self, until_ms: int, points: tuple[int, ...] = HARD, stopping: Collection[int] = ()
+        self,
+        until_ms: int,
+        points: tuple[int, ...] = HARD,
+        stopping: Collection[int] = (),
+        grace_ms: int = GRACE_MS,
     ) -> Disagreement | None:
         """The earliest contradiction among entries before `until_ms` (points: HARD or SOFT). There
         is no grace for entries that a broker in `stopping` wrote in reality: in the run they would
         come after its pause, or never."""
         wrong = (
-            self.in_lane(point, key, until_ms, stopping)
+            self.in_lane(point, key, until_ms, stopping, grace_ms)
             for point in points
             for key in sorted(self.real.lanes[point].keys() | self.run.lanes[point].keys())
         )
         return min(filter(None, wrong), key=lambda d: (d.at_ms, d.point, d.key), default=None)
 
     def in_lane(
-        self, point: int, key: str, until_ms: int, stopping: Collection[int] = ()
+        self,
+        point: int,
+        key: str,
+        until_ms: int,
+        stopping: Collection[int] = (),
+        grace_ms: int = GRACE_MS,
     ) -> Disagreement | None:
         """The contradiction in one lane, if any."""
         real, run = self.real.lanes[point].get(key, []), self.run.lanes[point].get(key, [])
@@ -124,10 +136,15 @@ class PrefixJudgement:
         if wrong.run is None and author in stopping:
             return wrong  # a stopping broker's entry, which will not follow
         if point in HARD:
-            differs = wrong.real is not None and wrong.run is not None
-            counts = differs or wrong.at_ms < until_ms - GRACE_MS
+            # What the run has too early is the real side's next entry, or it is wrong at once.
+            expected = wrong.real
+            if expected is None and cut[0] < len(self.real.lanes[point].get(key, [])):
+                expected = self.real.lanes[point][key][cut[0]][1]
+            differs = wrong.run is not None and wrong.run != expected
+            counts = differs or wrong.at_ms < until_ms - grace_ms
         else:
-            counts = _states(point, real, until_ms).isdisjoint(_states(point, run, until_ms))
+            ours, theirs = (_states(point, side, until_ms, grace_ms) for side in (real, run))
+            counts = ours.isdisjoint(theirs)
         return wrong if counts else None
 
 
@@ -148,13 +165,13 @@ def _first_disagreement(
     return None
 
 
-def _states(point: int, lane: list[Timed], until_ms: int) -> set[tuple[Entry, ...]]:
+def _states(point: int, lane: list[Timed], until_ms: int, grace_ms: int) -> set[tuple[Entry, ...]]:
     """The variants of a lane without retries, at each moment of the grace period.
 
     A new repetition removes entries, and an incomplete batch has another order. So two sides may
     still agree if they had a common variant within the grace period.
     """
-    since_ms = until_ms - GRACE_MS
+    since_ms = until_ms - grace_ms
     moments = {since_ms, *(t + 1 for t, _ in lane if since_ms <= t < until_ms)}
     cuts = {_cut(lane, ms) for ms in moments}
     tidy = POINTS[point].tidy

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from emulator.conformance.compare import Examined, Reference
-from emulator.conformance.criteria import DELAYS, Part
+from emulator.conformance.criteria import DELAYS, SESSION_OF, Part
 from emulator.conformance.player import Script
 from emulator.kernel.rng import Choice, Stream, mix
 from emulator.runs.forks import in_child
@@ -31,7 +31,7 @@ from emulator.search.guided.candidates import (
     Score,
     back_from,
 )
-from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, groups_of
+from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, group_at, groups_of
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
 from emulator.search.guided.prefix import Disagreement
@@ -167,6 +167,7 @@ class Search:
         if guided_run.over:
             return self._judge_whole(guided_run)
         memory, group, number, party = self.memory, guided_run.group, guided_run.played, ""
+        last_wrong: Disagreement | None = None
         is_fitted = self.seed % FREE_EVERY
         tried = GroupHistory(
             group.segments,
@@ -187,6 +188,7 @@ class Search:
             outcome = in_child(lambda candidate=candidate: self._draw(guided_run, candidate))  # type: ignore[misc]
             match outcome:
                 case _Stopped(score, wrong, alike, party, streams, wrong_at):
+                    last_wrong = wrong
                     choices = {**guided_run.choices, **candidate}
                     self.memory.record_progress(score, choices, wrong)
                     tried.learn(candidate, score, alike, party, streams, wrong_at)
@@ -205,13 +207,19 @@ class Search:
             memory.failures[number] = 0
         if tried.best is not None:
             memory.best[number] = tried.best
-        return self._back(self._blamed(number), tried.best_score, party)
+        return self._back(self._blamed(number, last_wrong), tried.best_score, party)
 
-    def _blamed(self, number: int) -> int:
+    def _blamed(self, number: int, wrong: Disagreement | None = None) -> int:
         """Which group to return to; counts the failure of this one."""
         failures = self.memory.failures.get(number, 0)
         self.memory.failures[number] = failures + 1
         stream = self._stream()
+        if wrong is not None and wrong.key.startswith(SESSION_OF) and stream.below(2):
+            # The broker's pings follow its last request at fixed intervals, and the last of them
+            # determines when its session ends.
+            broker = int(wrong.key.removeprefix(SESSION_OF))
+            heard_ms = self.goal.real.last_request_ms(broker, wrong.at_ms)
+            return min(number - 1, group_at(self.goal.groups, heard_ms))
         stopped = self._stopped_or_none(number, stream)
         return back_from(number, stream, failures) if stopped is None else stopped
 

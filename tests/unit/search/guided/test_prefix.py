@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from emulator.conformance.recording import Fact, Recording, read_recording
 from emulator.search.guided.prefix import (
     GRACE_MS,
+    GRACE_OF_CREATION_MS,
     HARD,
     SOFT,
     Disagreement,
@@ -99,13 +100,30 @@ def between(real: Recording, run: Recording, until_ms: int) -> Disagreement | No
 
 
 @pytest.mark.parametrize(("until_ms", "since"), [(1000, None), (1250, None), (1251, 1000)])
-def test_what_only_one_side_has_is_a_disagreement_after_the_grace(
+def test_what_only_one_side_has_so_far_is_a_disagreement_after_the_grace(
     until_ms: int, since: int | None
 ) -> None:
-    ahead, behind = history(written(500, 1), written(1000, 2)), history(written(500, 1))
-    for real, run in ((ahead, behind), (behind, ahead)):
-        found = between(real, run, until_ms)
+    early, late = (history(written(500, 1), written(at_ms, 2)) for at_ms in (1000, 9000))
+    for real, run in ((early, late), (late, early)):
+        found = between(real, so_far(run, until_ms), until_ms)
         assert (found.at_ms if found else None) == since
+
+
+def test_what_comes_too_early_and_is_not_what_comes_next_is_wrong_at_once() -> None:
+    run = history(written(500, 1), written(1000, 2))
+    for real in (history(written(500, 1)), history(written(500, 1), written(1100, 3))):
+        found = between(real, run, 1001)
+        assert found is not None
+        assert found.at_ms == 1000
+
+
+def test_after_a_creation_the_grace_is_longer() -> None:
+    real, run = history(written(500, 1)), history(written(3400, 1))
+    prefix = PrefixJudgement(RealCourse(real))
+    prefix.run.grow(so_far(run, 3400))
+    assert prefix.disagreement(3400) is not None
+    assert prefix.disagreement(3400, grace_ms=GRACE_OF_CREATION_MS) is None
+    assert prefix.disagreement(3501, grace_ms=GRACE_OF_CREATION_MS) is not None
 
 
 def test_the_side_that_lacks_an_entry_has_none_there() -> None:

@@ -6,7 +6,9 @@ import pytest
 
 from emulator.conformance.compare import Difference, Examined
 from emulator.conformance.criteria import Part
-from emulator.search.guided.guided_run import SegmentGroup
+from emulator.conformance.recording import Recording
+from emulator.search.guided.guided_run import SegmentGroup, group_at
+from emulator.search.guided.partial import RealSide
 from emulator.search.guided.search import AgreeingRun, still_missing, stopped_after
 
 
@@ -29,6 +31,16 @@ def test_before_a_first_disturbance_nobody_was_stopped() -> None:
 
 def test_at_the_end_there_is_no_action() -> None:
     assert stopped_after(GROUPS, len(GROUPS)) is None
+
+
+def test_a_session_ends_when_its_pings_say_and_these_follow_the_last_request() -> None:
+    request = {"kind": "zookeeper_request", "op": "getData", "path": "/config/topics/t"}
+    facts = [{**request, "t": 1500, "broker": 1}, {**request, "t": 3500, "broker": 2}]
+    real = RealSide(Recording({"kind": "settings", "kafka": "2.6.3"}, facts))
+    assert group_at(GROUPS, real.last_request_ms(1, before_ms=5000)) == 2
+    assert group_at(GROUPS, real.last_request_ms(2, before_ms=5000)) == 4
+    assert real.last_request_ms(2, before_ms=3500) == -1
+    assert group_at(GROUPS, 99_000) == 6
 
 
 def lacking(*parts: Part) -> AgreeingRun:
