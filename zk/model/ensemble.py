@@ -223,8 +223,8 @@ class Ensemble:
 
     def _on_packet(self, connection: Connection, packet: ToServer) -> None:
         # Without a tracker thread of its own, due sessions expire before the packet is processed.
-        if not self._has_tracker_thread and self._now_us() >= self._tracker.next_tick_us:
-            self._tracker.on_tick()
+        if not self._has_tracker_thread:
+            self._tracker.expire_due()
         # A parked packet outlives its connection.
         if connection not in self._connections:
             return

@@ -80,9 +80,16 @@ def line_of(request: Request) -> str:
 class World:
     """A clock, a server's lane, a network with traffic at all times, and a log."""
 
-    def __init__(self, *, tick_time_ms: int = 500, max_session_timeout_ms: int = 60_000) -> None:
+    def __init__(
+        self,
+        *,
+        tick_time_ms: int = 500,
+        max_session_timeout_ms: int = 60_000,
+        has_tracker: bool = False,
+    ) -> None:
         self.clock = VirtualClock()
         self.server = VirtualLane(self.clock)
+        self.tracker = VirtualLane(self.clock)
         self.latencies = dict(HALF_MS)
         self.log: list[Transaction] = []
         self.wire: list[str] = []
@@ -96,6 +103,7 @@ class World:
             min_session_timeout_ms=1000,
             max_session_timeout_ms=max_session_timeout_ms,
             epoch_ms=1_600_000_000_000,
+            tracker=self.tracker if has_tracker else None,
         )
 
     def client(self, name: str, timeout_ms: int = 6000) -> Client:
