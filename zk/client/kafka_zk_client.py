@@ -516,14 +516,14 @@ class KafkaZkClient(ConfigRequests):
 
     async def get_partitions_from_isr_change_notifications(
         self, sequence_numbers: Sequence[str]
-    ) -> list[TopicPartition]:
-        """All partitions that the notifications name, with repetitions; missing or unreadable
-        notifications are skipped."""
+    ) -> list[Sequence[TopicPartition]]:
+        """The partitions that each notification names; missing or unreadable notifications are
+        skipped."""
         where = [paths.isr_change_notification_sequence(n) for n in sequence_numbers]
-        named: list[TopicPartition] = []
+        named: list[Sequence[TopicPartition]] = []
         for path, reply in zip(where, await self._read_all(where), strict=True):
             if reply is not None:
-                named += self._decoded(codec.decode_isr_change, path, reply.data) or ()
+                named.append(self._decoded(codec.decode_isr_change, path, reply.data) or ())
         return named
 
     async def delete_isr_change_notifications(

@@ -185,7 +185,8 @@ class AlterIsrs:
             )
         altered = [p for p in writes if answers[p].error is Errors.NONE]
         if altered:
-            await self._parts.update_leadership_cache(altered, "AlterIsr")
+            reads = context.order.selected(altered)
+            await self._parts.update_leadership_cache(reads, "AlterIsr")
             await host.kernel.checkpoint("alter_isr_processed")
         # UpdateMetadata covers all proposed partitions, including the refused ones
         # (processAlterIsr).

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from emulator.kafka.controller.cache_order import CacheOrder, PartitionAndReplica
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderIsrAndControllerEpoch, ReplicaAssignment
@@ -45,18 +46,12 @@ class ReplicaState(Enum):
     DELETION_INELIGIBLE = "ReplicaDeletionIneligible"
 
 
-class PartitionAndReplica(NamedTuple):
-    """One replica of one partition."""
-
-    partition: TopicPartition
-    replica: int
-
-
 class ControllerContext:
     """The controller's caches. `live_brokers` maps a broker id to (endpoint, broker epoch). Dicts
     with None values are ordered sets."""
 
-    def __init__(self) -> None:
+    def __init__(self, order: CacheOrder) -> None:
+        self.order = order
         self.reset()
 
     def reset(self) -> None:
@@ -125,22 +120,29 @@ class ControllerContext:
     def replicas_for_partitions(
         self, partitions: Iterable[TopicPartition]
     ) -> list[PartitionAndReplica]:
-        return [PartitionAndReplica(p, r) for p in partitions for r in self.replicas(p)]
+        return self.order.replicas_as_set(
+            PartitionAndReplica(p, r) for p in partitions for r in self.replicas(p)
+        )
 
     def replicas_on_brokers(self, brokers: Iterable[int]) -> list[PartitionAndReplica]:
-        selected = frozenset(brokers)
-        return [
-            PartitionAndReplica(p, r)
-            for p, a in self.assignments.items()
-            for r in a.replicas
-            if r in selected
-        ]
+        assigned = self.order.assigned(self.assignments)
+        return self.order.replicas_as_set(
+            PartitionAndReplica(p, b)
+            for b in brokers
+            for p in assigned
+            if b in self.assignments[p].replicas
+        )
 
     def partitions_on_broker(self, broker: int) -> list[TopicPartition]:
-        return [p for p, a in self.assignments.items() if broker in a.replicas]
+        assigned = self.order.assigned(self.assignments)
+        return self.order.as_set(p for p in assigned if broker in self.assignments[p].replicas)
+
+    def all_partitions(self) -> list[TopicPartition]:
+        return self.order.as_set(self.order.assigned(self.assignments))
 
     def replicas_of_topic(self, topic: str) -> list[PartitionAndReplica]:
-        return self.replicas_for_partitions(p for p in self.assignments if p.topic == topic)
+        partitions = (p for p in self.assignments if p.topic == topic)
+        return self.replicas_for_partitions(self.order.assigned(partitions))
 
     def replicas_in(self, topic: str, state: ReplicaState) -> list[PartitionAndReplica]:
         """The topic's replicas in this state."""
@@ -161,16 +163,20 @@ class ControllerContext:
         for replica in self.replicas_for_partitions(self.assignments):
             is_online = self.is_replica_online(replica.replica, replica.partition)
             (online if is_online else offline).append(replica)
-        return online, offline
+        return self.order.replicas_collected(online), self.order.replicas_collected(offline)
 
     def partitions_with_offline_leader(self) -> list[TopicPartition]:
         """Partitions whose cached leader is not online."""
-        return [
+        return self.order.selected(
             p
             for p, s in self.leadership.items()
             if not self.is_replica_online(s.leader_and_isr.leader, p)
             and p.topic not in self.topics_to_be_deleted
-        ]
+        )
+
+    def partitions_in(self, *states: PartitionState) -> list[TopicPartition]:
+        """The partitions in one of these states (partitionsInStates)."""
+        return self.order.selected(p for p, s in self.partition_states.items() if s in states)
 
     def partition_state(self, partition: TopicPartition) -> PartitionState:
         return self.partition_states.get(partition, PartitionState.NON_EXISTENT)

@@ -409,7 +409,7 @@ class KafkaController:
         context.leadership.clear()
         context.shutting_down.clear()
         await self.brokers.watch(context.live_brokers)
-        await self.parts.update_leadership_cache(list(context.assignments), "fail-over")
+        await self.parts.update_leadership_cache(context.all_partitions(), "fail-over")
         await self.parts.channels.startup([where for where, _ in context.live_brokers.values()])
 
     async def _on_controller_resignation(self) -> None:

@@ -44,7 +44,10 @@ class IsrChangeNotifications:
             None if self._reads_again else listed
         )
         try:
-            named = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            # Each notification's partitions are a Set.
+            order = self._parts.context.order
+            changes = await self._zk_client.get_partitions_from_isr_change_notifications(numbers)
+            named = [partition for change in changes for partition in order.as_set(change)]
             partitions = list(dict.fromkeys(named))
             if partitions:
                 # A notification only names partitions: their states may be newer still. No
@@ -52,7 +55,7 @@ class IsrChangeNotifications:
                 # ISR. Since 1.1 a state is read once for each notification that names its
                 # partition: the collection became a Seq; it was a Set (KafkaController.scala@1.0.2
                 # IsrChangeNotification).
-                reads = partitions if self._names_once else named
+                reads = order.as_set(partitions) if self._names_once else named
                 await self._parts.update_leadership_cache(reads, "notification")
                 await self._parts.host.kernel.checkpoint("notification_processed")
                 await self._parts.send_update_metadata_to_all(partitions)

@@ -79,10 +79,8 @@ class PartitionStateMachine:
         """Elect a leader for every partition (of the topic) that is Offline or New."""
         waiting = [
             p
-            for p, s in self._context.partition_states.items()
-            if s in (PartitionState.OFFLINE, PartitionState.NEW)
-            and topic in (None, p.topic)
-            and p.topic not in self._context.topics_to_be_deleted
+            for p in self._context.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
+            if topic in (None, p.topic) and p.topic not in self._context.topics_to_be_deleted
         ]
         await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
 
@@ -173,6 +171,8 @@ class PartitionStateMachine:
                 states[partition] = LeaderIsrAndControllerEpoch(leader_and_isr, self._context.epoch)
         if not states:
             return []
+        if not self._one_by_one:
+            states = {p: states[p] for p in self._context.order.as_set(states)}
         try:
             replies = await self._zk_client.create_topic_partition_states_raw(
                 states, self._context.epoch_zk_version

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Protocol
 
+from emulator.kafka.controller.cache_order import CacheOrder
 from emulator.kafka.controller.channel_manager import ControllerChannelManager
 from emulator.kafka.controller.context import ControllerContext
 from emulator.kafka.controller.errors import IllegalState
@@ -24,7 +25,6 @@ from emulator.kafka.protocol.messages import (
 from emulator.kafka.protocol.transport import Network
 from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
-from zk.scala.scala_order import small_table_else_trie, topic_partition_hash
 
 
 class PutIfActive(Protocol):
@@ -57,7 +57,7 @@ class ControllerParts:
         """`force_move` gives up `/controller` (triggerControllerMove)."""
         self.host, self.zk_client = host, zk_client
         self.put_if_active = put_if_active
-        self.context = ControllerContext()
+        self.context = ControllerContext(CacheOrder(host.profile))
         self.channels = ControllerChannelManager(host, network)
         self._force_move = force_move
 
@@ -102,8 +102,6 @@ class ControllerParts:
 
     async def update_leadership_cache(self, partitions: Sequence[TopicPartition], why: str) -> None:
         """Read state znodes into the leadership cache (updateLeaderAndIsrCache)."""
-        # Kafka reads a set: the requests come in the order of Scala's hash tables (spec §6.15).
-        ordered = small_table_else_trie(partitions, lambda p: topic_partition_hash(*p))
-        states = await self.zk_client.get_topic_partition_states(ordered)
+        states = await self.zk_client.get_topic_partition_states(partitions)
         for partition, state in states.items():
             self.partitions.cache(partition, state, why)

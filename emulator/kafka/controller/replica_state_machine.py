@@ -249,10 +249,11 @@ class ReplicaStateMachine:
     ) -> tuple[dict[TopicPartition, LeaderIsrAndControllerEpoch], list[TopicPartition]]:
         """Read the states, remove the replica from each ISR, write."""
         states = (await read_states(self._zk_client, partitions, self._context.epoch)).states
+        order = self._context.order
+        members = [p for p in order.selected(states) if broker in states[p].isr]
         writes = {
-            p: isr_without(s, broker, keep_last=await self._keeps_last(p, s))
-            for p, s in states.items()
-            if broker in s.isr
+            p: isr_without(states[p], broker, keep_last=await self._keeps_last(p, states[p]))
+            for p in order.filtered(members, states)
         }
         if writes:
             await self._host.kernel.checkpoint("leave_isr")

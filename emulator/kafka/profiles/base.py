@@ -55,6 +55,9 @@ configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses of regi
 which must differ from its own (2.0).
 """
 
+Assignments = Literal["by-partition", "by-topic"]
+"""The controller's map of all assignments: one, or one of each topic (2.0 and later)."""
+
 ReceivedReplicas = Literal["in-order", "scala-set", "java-set"]
 """How a broker reads the replicas of a control request: in their order, into Scala's immutable Set
 (up to 0.9), or into Java's HashSet (0.10), which the metadata cache turns into Scala's mutable Set.
@@ -98,7 +101,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
     (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
-    `slow_first_logs`: a broker's second to fifth log take it longer (up to 2.4, recorded).
+    `slow_first_logs`: a broker's first five logs take it longer (up to 2.4, recorded).
     `sent_before_rpc`: request versions of a broker that still writes ISRs itself although its code
     supports AlterIsr (inter.broker.protocol.version 2.6).
     """
@@ -133,6 +136,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     controller_from_metadata: bool = False
     controlled_shutdowns: ControlledShutdowns = "together"
     slow_first_logs: bool = False
+    assignments: Assignments = "by-partition"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 
     @property

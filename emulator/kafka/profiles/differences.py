@@ -63,6 +63,7 @@ def strategies(profile: Profile) -> dict[str, str]:
         "reads-at-start": ", ".join(profile.reads_at_start) or "-",
         "records": "in batches" if profile.record_batches else "each alone",
         "scala": profile.scala,
+        "assignments": profile.assignments,
         "isr-members": profile.isr_members,
         "fetch-order": profile.fetch_order,
         "replicas-received": profile.received_replicas,

@@ -15,6 +15,7 @@ PROFILE = after(
     defaults={"offsets.retention.minutes": "10080"},
     group_record_versions=(3, 2),
     fetch_order="moved",
+    assignments="by-topic",
     reads_at_start=(*BEFORE.reads_at_start, "live-brokers"),
     request_versions={"Fetch": 10, "ListOffsets": 4, "OffsetForLeaderEpoch": 2, "Metadata": 7},
 )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from emulator.kafka.controller.cache_order import CacheOrder
 from emulator.kafka.controller.context import ControllerContext
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
+from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
@@ -15,7 +17,7 @@ def cluster(
     *leaders: int, isr: tuple[int, ...] = (1, 2), live: tuple[int, ...] = (1, 2)
 ) -> ControllerContext:
     """Partitions that broker 1 should lead; they are led by these."""
-    context = ControllerContext()
+    context = ControllerContext(CacheOrder(profiles()["2.6"]))
     context.live_brokers = {b: (LiveBroker(b, f"host-{b}", 9092), 1) for b in live}
     for number, leader in enumerate(leaders):
         partition = TopicPartition("t", number)
