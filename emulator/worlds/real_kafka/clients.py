@@ -125,6 +125,10 @@ class Driver:
                     self.sent += 1
                 except BufferError:
                     return  # as a driver does whose client is full: the round is left out
+                except KafkaException as refusal:
+                    if refusal.args[0].code() != KafkaError._UNKNOWN_TOPIC:
+                        raise
+                    return  # the topic was deleted: the client takes no more records
 
     def _done(self, handed_us: int, error: KafkaError | None, message: Message) -> None:
         if error is not None and error.code() == KafkaError._PURGE_QUEUE:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from emulator.forensics.record import exits_of
 from emulator.scenario import shipped
+from emulator.scenario.actions.clients import Send
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load, loads
 from emulator.trace.values import Parameters
+from emulator.worlds.real_kafka import clients
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import check_supported
 from emulator.worlds.real_kafka.clients import client_settings
@@ -272,3 +276,44 @@ def test_a_process_that_ends_by_itself_is_recorded_as_exited_and_a_killed_one_is
     assert [one.state for one in notes.processes] == ["starting", "dead"] * 2
     at_ms = (exited.at_us - 1) // 1000
     assert exits_of(notes) == [{"t": at_ms, "kind": "stimulus", "do": "exited", "broker": 1}]
+
+
+def test_a_driver_whose_topic_was_deleted_hands_over_no_more_records(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librdkafka takes no records of such a topic. What it took before still gets its result."""
+
+    class Client:
+        def __init__(self, _: object) -> None:
+            self.callbacks: list[Callable[..., None]] = []
+
+        def produce(self, *_: object, callback: Callable[..., None], **__: object) -> None:
+            if self.callbacks:
+                raise KafkaException(KafkaError(KafkaError._UNKNOWN_TOPIC))
+            self.callbacks.append(callback)
+
+        def __len__(self) -> int:
+            return len(self.callbacks)
+
+        def poll(self, _: float) -> None:
+            if self.callbacks:
+                self.callbacks.pop()(None, Record())
+
+        def purge(self) -> None: ...
+
+    class Record:
+        def topic(self) -> str:
+            return "t"
+
+        def partition(self) -> int:
+            return 0
+
+        def offset(self) -> int:
+            return 7
+
+    monkeypatch.setattr(clients, "Producer", Client)
+    request = Send("t", partitions=(0,), records=3, acks="all")
+    results: list[clients.Produced] = []
+    driver = clients.Driver("producer-1", request, {}, results.append)
+    driver.close(10)
+    assert (driver.sent, [one.offset for one in results]) == (1, [7])
