@@ -126,6 +126,7 @@ class Measurement:
 
     def __init__(self, name: str, every: Iterable[Case], options: argparse.Namespace) -> None:
         self.name, self.options = name, options
+        self.seeds = options.random_seeds if name == "random" else options.seeds
         every = list(every)
         known = {case.place for case in every}
         rows = [(row.place, row) for row in read_rows(name, RecordingResult)]
@@ -157,17 +158,17 @@ class Measurement:
                 case.before = row
                 continue
             reference, script = case.load()
-            until, has_replayed = min(FIRST_SEEDS, options.seeds), not case.keeps_choices
+            until, has_replayed = min(FIRST_SEEDS, self.seeds), not case.keeps_choices
             while True:
                 case.verdict = play_seeds(reference, script, case.examined, until, options.jobs)
                 if case.verdict.matched:
                     break
-                if 2 * until >= options.seeds and not has_replayed:
+                if 2 * until >= self.seeds and not has_replayed:
                     has_replayed = True
                     case.result = replay_choices(reference, script, case.choices, options.jobs)
-                if case.is_matched or until >= options.seeds:
+                if case.is_matched or until >= self.seeds:
                     break
-                until = min(2 * until, options.seeds)
+                until = min(2 * until, self.seeds)
             how = "not matched"
             if case.is_matched:
                 how = "matched" if case.verdict.matched else "matched by kept choices"
@@ -185,7 +186,7 @@ class Measurement:
             if len(runs) < 2:
                 continue
             reals = [read_recording(case.folder) for case in runs]
-            seeds = max(1, self.options.seeds // len(runs))
+            seeds = max(1, self.seeds // len(runs))
             of_reals = [player.script_of(real) for real in reals]
             measured = near(reals, of_reals, seeds, self.options.jobs, lambda _: None)
             others = [r for r in self._distances if (r.kafka, r.script) != (kafka, recording)]
@@ -213,9 +214,10 @@ class Measurement:
         """More seeds where a search found no match; none if it was only to be searched."""
         reference, script = case.load()
         while case.examined and not case.is_matched and time.monotonic() < until_s:
-            if len(case.examined) >= self.options.most:
+            most = max(self.seeds, self.options.most)
+            if len(case.examined) >= most:
                 break
-            until = min(2 * len(case.examined), self.options.most)
+            until = min(2 * len(case.examined), most)
             case.verdict = play_seeds(reference, script, case.examined, until, self.options.jobs)
             agree = f"{case.verdict.seeds_agreeing} of {case.verdict.seeds} agree"
             say(f"{case.kafka} {case.label}: {agree}")
@@ -230,6 +232,9 @@ class Measurement:
             self._delays = [*others, *delays]
             self._delays.sort(key=lambda row: (row.kafka, row.recording))
             write_rows("delays", self._delays)
+
+    def has(self, of_set: str) -> bool:
+        return any(case.of_set == of_set for case in self.cases)
 
     @property
     def _has_delays(self) -> bool:
@@ -271,10 +276,19 @@ def main() -> int:
     parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--seeds", type=int, default=40, help="random seeds for each recording")
     parser.add_argument(
-        "--most", type=int, default=640, help="seeds for a recording that fewer do not match"
+        "--random-seeds",
+        type=int,
+        default=16,
+        help="the same for random scripts, which are two to four times as long",
+    )
+    parser.add_argument(
+        "--most",
+        type=int,
+        default=0,
+        help="seeds for a recording that neither these nor a search match",
     )
     parser.add_argument("--budget", type=float, default=120.0, metavar="SECONDS")
-    parser.add_argument("--minutes", type=float, default=25.0, help="for everything together")
+    parser.add_argument("--minutes", type=float, default=27.0, help="for everything together")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="*", default=[], help="recordings by name")
     parser.add_argument(
@@ -314,7 +328,8 @@ def main() -> int:
         # The page says of a set when it was measured as a whole; each row has its own commit.
         if name != "versions":
             file = "measured" if name == "given" else f"{name}-measured"
-            write_rows(file, [measured_now(options)])
+            seeds = next(m.seeds for m in measurements if m.has(name))
+            write_rows(file, [measured_now(options, seeds)])
     write_page()
     return 0
 
@@ -330,12 +345,12 @@ class Log:
         print(f"{left // 60:2}:{left % 60:02} left  {text}", file=sys.stderr, flush=True)
 
 
-def measured_now(options: argparse.Namespace) -> Measured:
+def measured_now(options: argparse.Namespace, seeds: int) -> Measured:
     return Measured(
         commit=commit_here(),
         latencies=latency.VERSION,
-        seeds=options.seeds,
-        most_seeds=options.most,
+        seeds=seeds,
+        most_seeds=max(seeds, options.most),
         search_s=options.budget,
         jobs=options.jobs,
         load=round(os.getloadavg()[1], 1),

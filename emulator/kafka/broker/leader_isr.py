@@ -138,6 +138,7 @@ class LeaderIsr:
         # Outside the lock: a completed produce takes the read lock of its other partitions.
         if hw_incremented:
             await hosted.complete_all_delayed()
+            await self._context.kernel.checkpoint("requests_completed")
 
     def _out_of_sync_replicas(self) -> tuple[int, ...]:
         hosted = self._hosted

@@ -90,6 +90,11 @@ class LogManager:
         opened = self._open.get(partition)
         if opened is not None:
             return opened
+        kernel, is_slow = self._context.kernel, self._context.profile.slow_first_logs
+        if not any(partition in d.logs for d in self.live_directories):
+            await kernel.checkpoint("log_config")
+            if not is_slow:
+                await kernel.checkpoint("log_config.late")
         # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
         # respond, the whole LeaderAndIsr stops here.
         self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
@@ -106,9 +111,9 @@ class LogManager:
             directory = min(live, key=lambda d: len(d.logs))
         self.check(directory)
         known = partition in directory.logs
-        await self._context.kernel.checkpoint("open_log" if known else "create_log")
-        if self._context.profile.slow_first_logs and not known:
-            await self._context.kernel.checkpoint("create_log.early")
+        await kernel.checkpoint("open_log" if known else "create_log")
+        if is_slow and not known:
+            await kernel.checkpoint("create_log.early")
         log = directory.open_log(partition)
         self._configure(partition.topic, log)
         self._load_log_start(partition, log, directory)
