@@ -69,7 +69,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
     (0x40010068, "1.0", "zk", "outdated controller change"),
     (0x520002B0, "0.8.2", "zk", "dead member elected"),
-    (0x52000564, "0.8.2", "zk", "KAFKA-6082"),
+    (0x52000008, "0.8.2", "zk", "KAFKA-6082"),
 ]
 
 
