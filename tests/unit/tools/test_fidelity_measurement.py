@@ -54,7 +54,7 @@ def test_rows_of_recordings_that_are_not_played_now_stay(monkeypatch: pytest.Mon
         fidelity.Case(Path(), "2.6.3", "random-1", "kept-apart"),
         fidelity.Case(Path(), "2.6.3", "random-2", "random"),
     ]
-    options = Namespace(sets=["random"], only=[], versions=[], unmatched=False)
+    options = Namespace(sets=["random"], only=[], versions=[], unmatched=False, random_seeds=16)
 
     measurement = fidelity.Measurement("random", recorded, options)
     (played,) = measurement.cases
@@ -91,7 +91,7 @@ def test_a_further_search_leaves_what_seeds_have_shown(monkeypatch: pytest.Monke
     monkeypatch.setattr(fidelity, "read_rows", lambda _, kind: rows.get(kind, []))
     monkeypatch.setattr(fidelity, "write_rows", written.__setitem__)
     recorded = [fidelity.Case(Path(), "2.6.3", name, "random") for name in ("random-2", "random-4")]
-    options = Namespace(sets=["random"], only=[], versions=[], unmatched=True)
+    options = Namespace(sets=["random"], only=[], versions=[], unmatched=True, random_seeds=16)
 
     measurement = fidelity.Measurement("random", recorded, options)
     measurement.play(lambda _: None)
