@@ -29,7 +29,7 @@ def test_a_session_that_ends_in_the_middle_of_a_leader_and_isr_leaves_a_follower
     """KAFKA-9769: the epoch was taken, the fetcher was not started; sent again it is ignored."""
     sink, monitor = Sink(), Monitor(liveness=True)
     sink.listen(monitor)
-    play(loads(HALF_WAY, "half-way"), PlayOptions(seed=4), sink)
+    play(loads(HALF_WAY, "half-way"), PlayOptions(seed=8), sink)
     failed = [one for one in sink.events if isinstance(one, e.ThreadFailed) and one.broker == 2]
     assert "LeaderAndIsrRequest" in [one.what for one in failed]
     lacking = [

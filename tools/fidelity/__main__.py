@@ -40,8 +40,8 @@ from tools.fidelity.results import (
     commit_here,
     delay_rows,
     distance_rows,
-    is_kept_apart,
     random_name,
+    random_set,
     read_rows,
     recording_result,
     searched,
@@ -94,7 +94,7 @@ class Case:
     @property
     def keeps_choices(self) -> bool:
         """Whether the choices of a match are kept, and played again by the next measurement."""
-        return self.of_set != "kept-apart"
+        return self.of_set not in ("kept-apart", "judged-before")
 
     @property
     def choices(self) -> Path:
@@ -300,8 +300,9 @@ def main() -> int:
         "--sets",
         nargs="*",
         default=["given", "versions", "random"],
-        choices=["given", "versions", "random", "kept-apart"],
-        help="kept-apart: random scripts that are judged when no rule changes any more",
+        choices=["given", "versions", "random", "kept-apart", "judged-before"],
+        help="kept-apart: random scripts that are judged when no rule changes any more;"
+        " judged-before: those that have been",
     )
     options = parser.parse_args()
     until_s = time.monotonic() + options.minutes * 60
@@ -380,7 +381,7 @@ def random_cases() -> Iterator[Case]:
     for of_version in sorted(RECORDINGS.glob("random/kafka-*")):
         kafka = of_version.name.removeprefix("kafka-")
         for script in folders(of_version):
-            of_set = "kept-apart" if is_kept_apart(int(script.name)) else "random"
+            of_set = random_set(int(script.name))
             name, runs = random_name(int(script.name)), folders(script)
             for run in runs:
                 yield Case(run, kafka, name, of_set, run.name if len(runs) > 1 else "")

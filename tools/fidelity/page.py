@@ -26,7 +26,7 @@ from tools.fidelity.results import (
     NotRecorded,
     RecordingResult,
     ShippedResult,
-    is_kept_apart,
+    random_set,
     read_rows,
     seed_of,
 )
@@ -84,10 +84,14 @@ def random_sets(
 ) -> list[tuple[str, Measured | None, list[RecordingResult]]]:
     """The random scripts that are looked at, and those that are kept apart; with how each set was
     measured."""
-    sets: dict[str, list[RecordingResult]] = {"random": [], "kept-apart": []}
+    titles = {
+        "random": "Looked at",
+        "kept-apart": "Kept apart",
+        "judged-before": "Kept apart until latencies 22",
+    }
+    sets: dict[str, list[RecordingResult]] = {name: [] for name in titles}
     for row in rows:
-        sets["kept-apart" if is_kept_apart(seed_of(row.recording)) else "random"].append(row)
-    titles = {"random": "Looked at", "kept-apart": "Kept apart"}
+        sets[random_set(seed_of(row.recording))].append(row)
     out = []
     for name, of_set in sets.items():
         measured = read_rows(f"{name}-measured", Measured, folder)

@@ -174,9 +174,16 @@ def seed_of(random_name: str) -> int:
     return int(random_name.rpartition("-")[2])
 
 
-def is_kept_apart(seed: int) -> bool:
-    """Random scripts with odd seeds are not looked at while rules change."""
-    return seed % 2 == 1
+JUDGED_BEFORE = (range(101, 131), range(201, 211))
+"""Those with odd seeds among these were judged with latencies 22. What nobody has seen is judged
+once."""
+
+
+def random_set(seed: int) -> str:
+    """The set of a random script. Those with odd seeds are not looked at while rules change."""
+    if seed % 2 == 0:
+        return "random"
+    return "judged-before" if any(seed in seeds for seeds in JUDGED_BEFORE) else "kept-apart"
 
 
 R = TypeVar("R", bound=msgspec.Struct)

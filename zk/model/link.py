@@ -25,6 +25,7 @@ LATENCY_PURPOSES = {
     "zk_process": "a request inside the server, until it is applied and logged",
     "zk_reply": "an answer on its way back",
     "zk_watch": "a watch event on its way to the client",
+    "zk_open": "a new client, until its first connection attempt",
     "zk_connect": "a connection attempt, until the server reads its first packet",
     "zk_reconnect": "the random part, below 1 s, of the sleep before each attempt but the first",
 }

@@ -153,7 +153,7 @@ class ModelSession:
         self._timer: Timer | None = None
         self._last_sent_us = self._last_heard_us = self._now_us()
         self._set_timeouts(timeout_ms)
-        lane.post(self._connect)
+        lane.call_later(link.latency("zk_open", link.client), self._connect)
 
     @property
     def session_id(self) -> int:

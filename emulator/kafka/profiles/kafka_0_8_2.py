@@ -71,8 +71,8 @@ PROFILE = Profile(
         # No limit for a whole response before KIP-74 (0.10.1).
         "replica.fetch.response.max.bytes": "2147483647",
         "fetch.max.bytes": "2147483647",
-        # ZkClient blocks, so there is one request at a time. There are no fetch sessions (1.1).
-        "zookeeper.max.in.flight.requests": "1",
+        # ZkClient blocks the thread that asks, and no other. There are no fetch sessions (1.1).
+        "zookeeper.max.in.flight.requests": "2147483647",
         "max.incremental.fetch.session.cache.slots": "0",
         "group.min.session.timeout.ms": "6000",
         "group.max.session.timeout.ms": "30000",

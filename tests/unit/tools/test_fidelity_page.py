@@ -156,12 +156,18 @@ def test_stories_are_shown_beside_version_lines_oldest_first(tmp_path: Path) -> 
     assert "- `0.10.2.2 bounce`: no run equal in control requests." in shown
 
 
-def test_random_scripts_with_odd_seeds_are_shown_as_kept_apart(tmp_path: Path) -> None:
+def test_random_scripts_with_odd_seeds_are_shown_as_kept_apart_until_they_are_judged(
+    tmp_path: Path,
+) -> None:
     matched = recording_result("2.6.3", "random-4", "", verdict(58, INSIDE), None)
     missed = recording_result("2.6.3", "random-7", "", verdict(58, INSIDE, missed=4), None)
-    write_rows("random", [matched, missed], tmp_path)
+    judged = recording_result("2.6.3", "random-101", "", verdict(58, INSIDE, missed=4), None)
+    write_rows("random", [matched, missed, judged], tmp_path)
     looked_at, apart = markdown(tmp_path).split("**Looked at**: ")[1].split("**Kept apart**: ")
+    apart, before = apart.split("**Kept apart until latencies 22**: ")
     assert looked_at.startswith("1 of 1 matched")
     assert "| 2.6.3 random-4 | 58 of 60 | random seeds |" in looked_at
     assert apart.startswith("0 of 1 matched")
     assert "- `2.6.3 random-7`: no run equal in control requests" in apart
+    assert before.startswith("0 of 1 matched")
+    assert "random-101" in before

@@ -17,6 +17,7 @@ HALF_MS = {
     "zk_process": 200,
     "zk_reply": 400,
     "zk_watch": 400,
+    "zk_open": 0,
     "zk_connect": 1000,
     "zk_reconnect": 500_000,
 }
