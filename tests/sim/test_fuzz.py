@@ -35,7 +35,7 @@ def test_nothing_of_ours_fails(seed: int) -> None:
 
 ONCE_WITHOUT_A_NAME = [
     (0x894C0018, "2.6", "zk", "lossy restart"),
-    (0x7FF93C7, "1.0", "zk", "KAFKA-1120"),
+    (0x7FF9005, "1.0", "zk", "KAFKA-1120"),
     (0xB9532239, "2.7", "rpc", "KAFKA-12686"),
     (0x20271013, "0.9.0", "zk", "KAFKA-4485"),
     (0x20274015, "1.1", "zk", "lossy restart"),
@@ -43,7 +43,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20280067, "2.1", "zk", "lossy restart"),
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
     (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
-    (0x2070000D, "1.0", "zk", "KAFKA-9672"),
+    (0x20700024, "1.0", "zk", "KAFKA-9672"),
     (0xA1D76051, "2.1", "zk", "late UpdateMetadata"),
     (0x42000005, "3.3", "rpc", "KAFKA-14704"),
     (0x510000D9, "0.9.0", "zk", "KAFKA-7414"),
@@ -54,7 +54,8 @@ ONCE_WITHOUT_A_NAME = [
     (0x207006AD, "2.1", "zk", "lossy restart"),
     (0x207007BC, "2.8", "rpc", "KAFKA-14010"),
     (0x20740080, "0.8.2", "zk", "KAFKA-972"),
-    (0xC0A64F2B, "0.9.0", "zk", "ISR member not validated"),
+    (0xC0A64002, "0.9.0", "zk", "ISR member not validated"),
+    (0x36000077, "0.9.0", "zk", "KAFKA-1120"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
     (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),

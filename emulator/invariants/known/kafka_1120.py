@@ -24,6 +24,7 @@ class MissesABounce(Hazard):
     )
     breaks = (
         "brokers are registered",
+        "controller knows states",
         "followers fetch",
         "metadata converges",
         "replicas return to isr",
@@ -31,8 +32,10 @@ class MissesABounce(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The violation's broker was away, and the controller did not notice; or each missing ISR
-        member was, or the leader that it follows: that one does not know that it leads."""
+        member was, or the leader that it follows: that one does not know that it leads; or the
+        leader that changed the ISR last: it ended before it announced the change."""
         unseen, missed, follows = set[int](), set[int](), dict[int, int]()
+        changed_by = 0
         for event in events:
             match event:
                 case e.ZkTransaction(op="create", path=at) if at == paths.broker_id(event.broker):
@@ -46,6 +49,8 @@ class MissesABounce(Hazard):
                     follows[event.broker] = event.leader
                 case e.BecomesLeader(partition=violation.partition):
                     follows.pop(event.broker, None)
+                case e.IsrUpdated(partition=violation.partition):
+                    changed_by = event.broker
                 case e.BrokerChange():
                     missed -= {*event.added, *event.deleted, *event.bounced}
                     unseen -= {*event.added, *event.bounced}
@@ -53,4 +58,5 @@ class MissesABounce(Hazard):
                         missed |= unseen & set(event.live)
                     unseen -= set(event.live)
         waits = {follower for follower, leader in follows.items() if leader in missed}
-        return violation.broker in missed | waits or missing_members(violation) <= missed | waits
+        late = missed | waits
+        return bool(late & {violation.broker, changed_by}) or missing_members(violation) <= late

@@ -63,6 +63,12 @@ def test_the_assignments_are_a_map_of_maps_from_2_0_on() -> None:
     assert text(of_2_1) == "orders-2 orders-1 orders-0 audit-0"
 
 
+def test_before_they_are_one_map() -> None:
+    """1.1.1, five-brokers-crashes."""
+    of_1_1 = order_of("1.1").assigned(named("orders-0 orders-1 clicks-1 audit-0"))
+    assert text(of_1_1) == "clicks-1 audit-0 orders-1 orders-0"
+
+
 @pytest.mark.parametrize(
     "name", ["kafka-2.4.1/five-brokers-crashes", "kafka-2.8.2/five-brokers-pauses"]
 )
