@@ -58,7 +58,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x36000077, "0.9.0", "zk", "KAFKA-1120"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
-    (0x36000217, "0.9.0", "zk", "announced by a deposed controller"),
+    (0x36000942, "0.10.2", "zk", "announced by a deposed controller"),
     (0x36000939, "2.6", "zk", "overwritten assignment"),
     (0x3A00018B, "2.1", "zk", "KAFKA-7235"),
     (0x3A000208, "1.1", "zk", "lossy restart"),
@@ -68,7 +68,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x40010023, "1.0", "zk", "KAFKA-6082"),
     (0x40010040, "1.0", "zk", "KAFKA-7152"),
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
-    (0x40010068, "1.0", "zk", "outdated controller change"),
+    (0x40010208, "1.0", "zk", "outdated controller change"),
     (0x520002B0, "0.8.2", "zk", "dead member elected"),
     (0x52000008, "0.8.2", "zk", "KAFKA-6082"),
 ]
@@ -105,7 +105,7 @@ def test_what_an_invariant_once_took_for_a_failure_is_none(
 @pytest.mark.parametrize(
     ("seed", "profile", "hazard"),
     [
-        (0x203200A2, "0.8.2", "KAFKA-6082"),
+        (0x20320092, "0.8.2", "KAFKA-6082"),
         (0x2031000E, "1.1", "KAFKA-7482"),
         (0x2053011B, "2.1", "KAFKA-9212"),
     ],
