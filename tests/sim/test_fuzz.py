@@ -56,6 +56,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20740080, "0.8.2", "zk", "KAFKA-972"),
     (0xC0A64002, "0.9.0", "zk", "ISR member not validated"),
     (0x36000077, "0.9.0", "zk", "KAFKA-1120"),
+    (0x5400005D, "0.9.0", "zk", "KAFKA-4447"),
     (0x3200002B, "1.0", "zk", "KAFKA-6082"),
     (0x32000181, "0.8.2", "zk", "lock held across ZooKeeper"),
     (0x36000942, "0.10.2", "zk", "announced by a deposed controller"),
