@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from emulator.kafka.controller.context import PartitionAndReplica, PartitionState, ReplicaState
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import PartitionState, ReplicaState
 from emulator.kafka.controller.controller import KafkaController
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition

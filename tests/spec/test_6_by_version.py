@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import ReplicaState
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
 from emulator.kernel.scheduler import Task

@@ -9,12 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from emulator.kafka.controller.context import (
-    UNKNOWN_BROKER_EPOCH,
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaState,
-)
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import UNKNOWN_BROKER_EPOCH, PartitionState, ReplicaState
 from emulator.kafka.controller.handlers import NodeChangeHandler
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.reassignment import Reassignments

@@ -8,12 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.kafka.controller.context import (
-    UNKNOWN_BROKER_EPOCH,
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaState,
-)
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import UNKNOWN_BROKER_EPOCH, PartitionState, ReplicaState
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.request_batch import ControllerBrokerRequestBatch
 from emulator.kafka.model.errors import Errors, KafkaError

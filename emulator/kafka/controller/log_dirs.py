@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from emulator.kafka.controller.brokers import Brokers
-from emulator.kafka.controller.context import PartitionAndReplica, ReplicaState
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import ReplicaState
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import LeaderAndIsrResponse

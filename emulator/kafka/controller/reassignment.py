@@ -12,11 +12,8 @@ from functools import partial
 
 import msgspec
 
-from emulator.kafka.controller.context import (
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaState,
-)
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import PartitionState, ReplicaState
 from emulator.kafka.controller.errors import ControllerFailure, IllegalState, StateChangeFailed
 from emulator.kafka.controller.handlers import NodeChangeHandler
 from emulator.kafka.controller.parts import ControllerParts

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from emulator.kafka.controller.context import (
-    ControllerContext,
-    PartitionAndReplica,
-    ReplicaState,
-    put_state,
-)
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import ControllerContext, ReplicaState, put_state
 from emulator.kafka.controller.errors import ControllerFailure
 from emulator.kafka.controller.leader_selection import NO_LEADER
 from emulator.kafka.controller.partition_state_machine import PartitionStateMachine

@@ -8,11 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from emulator.kafka.controller.context import (
-    PartitionAndReplica,
-    PartitionState,
-    ReplicaState,
-)
+from emulator.kafka.controller.cache_order import PartitionAndReplica
+from emulator.kafka.controller.context import PartitionState, ReplicaState
 from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
