@@ -50,12 +50,6 @@ def immutable_order(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
     return listed if len(listed) <= IMMUTABLE_SMALL else trie_order(listed, hash_of)
 
 
-def small_table_else_trie(items: Iterable[T], hash_of: Callable[[T], int]) -> list[T]:
-    """Up to four elements in table order, more in trie order: an immutable collection built from a
-    table."""
-    return immutable_order(table_order(items, hash_of), hash_of)
-
-
 def _trie_level(hashed: list[tuple[int, T]], shift: int) -> list[T]:
     """One trie node: entries alone in their slot come first, in slot order, then the sub-nodes."""
     if shift > 30:

@@ -19,7 +19,6 @@ from zk.scala.library import SCALA_2_11, SCALA_2_13, ScalaLibrary, immutable_set
 from zk.scala.murmur import named_product_hash
 from zk.scala.scala_order import (
     immutable_order,
-    small_table_else_trie,
     table_order,
     topic_partition_hash,
     trie_order,
@@ -74,7 +73,7 @@ ALL_FIVE = partitions("clicks-0 clicks-1 orders-0 orders-1 orders-2")
 
 def test_the_reads_of_a_fail_over_and_of_dead_brokers_go_in_the_recorded_order() -> None:
     """kafka-2.6.3/random-8 at 23,523, 23,567 and 10,529 ms."""
-    of_all = small_table_else_trie(ALL_FIVE, lambda it: topic_partition_hash(*it))
+    of_all = immutable_order(ALL_FIVE, lambda it: topic_partition_hash(*it))
     assert of_all == partitions("orders-0 clicks-1 orders-1 clicks-0 orders-2")
     fail_over = table_order(ALL_FIVE, lambda it: partition_and_replica_hash(*it, 3))
     assert fail_over == partitions("clicks-1 orders-1 orders-0 clicks-0 orders-2")
