@@ -91,6 +91,7 @@ class LogManager:
         if opened is not None:
             return opened
         kernel, is_slow = self._context.kernel, self._context.profile.slow_first_logs
+        # A new log costs time before its configuration is read, too; logs that exist do not.
         if not any(partition in d.logs for d in self.live_directories):
             await kernel.checkpoint("log_config")
             if not is_slow:

@@ -101,14 +101,12 @@ def _in_set_order(
     read from a mutable Map (ControllerContext.scala@1.0.2 partitionsOnBroker)."""
     context, library = parts.context, LIBRARIES[parts.host.profile.scala]
 
-    def in_map(partition: TopicPartition) -> int:
-        return topic_and_partition_hash(*partition)
-
     def in_set(partition: TopicPartition) -> int:
-        return product_hash((in_map(partition), len(context.replicas(partition))))
+        replicas = len(context.replicas(partition))
+        return product_hash((topic_and_partition_hash(*partition), replicas))
 
-    known = [p for p in library.map_order(context.assignments, in_map) if p in hosted]
+    known = [p for p in context.order.assigned(context.assignments) if p in hosted]
     if parts.host.profile.controlled_shutdowns == "isr-first":
         # Up to 0.9 the Map was filtered into another Map, which reverses partitions of one bucket.
-        known = library.map_order(known, in_map)
+        known = context.order.of_map(known)
     return immutable_set(known, library, in_set)[0]

@@ -26,8 +26,7 @@ from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
-from zk.scala.library import LIBRARIES, immutable_set
-from zk.scala.murmur import partition_and_replica_hash
+from zk.scala.library import LIBRARIES
 
 _S = ReplicaState
 VALID_PREVIOUS = {
@@ -135,18 +134,14 @@ class ReplicaStateMachine:
         read and written before the next one, in the order of an immutable Set
         (ReplicaStateMachine.scala@1.0.2 handleStateChanges)."""
         profile = self._host.profile
-        library = LIBRARIES[profile.scala]
         if profile.zookeeper_client == "zkclient":
-            members, _ = immutable_set(
-                replicas,
-                library,
-                lambda r: partition_and_replica_hash(*r.partition, r.replica),
-            )
+            members = self._context.order.replicas_as_set(replicas)
             return [(member.replica, [member]) for member in members]
         groups: dict[int, list[PartitionAndReplica]] = {}
         for replica in replicas:
             groups.setdefault(replica.replica, []).append(replica)
-        return [(broker, groups[broker]) for broker in library.grouped_order(groups, int)]
+        grouped = LIBRARIES[profile.scala].grouped_order(groups, int)
+        return [(broker, groups[broker]) for broker in grouped]
 
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState

@@ -15,8 +15,6 @@ from emulator.kafka.controller.parts import ControllerParts
 from emulator.kafka.controller.topic_deletion import TopicDeletionManager
 from emulator.trace.values import TopicPartition
 from zk import paths
-from zk.scala.library import LIBRARIES
-from zk.scala.murmur import topic_and_partition_hash
 
 
 class Topics:
@@ -115,8 +113,7 @@ class Topics:
         PartitionModifications)."""
         if not self._subscribes:
             return list(partitions)
-        in_order = LIBRARIES[self._parts.host.profile.scala].map_order
-        return in_order(partitions, lambda p: topic_and_partition_hash(*p))
+        return self._context.order.of_map(partitions)
 
     async def on_deletion(self, listed: Sequence[str] | None = None) -> None:
         """Process deletion markers: delete those of unknown topics, queue the others."""
