@@ -66,7 +66,10 @@ class BlockingZkClient(ZooKeeperClient):
             await self._until_connected()
 
     async def _until_connected(self) -> None:
-        while not self.connected:
+        # ZkClient's own state (_currentState), which events change: ZooKeeper's getState returns
+        # CONNECTED until the next attempt, and a request that is sent then waits in the old
+        # session, for its end.
+        while self._closed or self._state is not SessionState.CONNECTED:
             if self._closed:
                 raise SessionExpired
             changed = self._threads.promise()
@@ -120,7 +123,11 @@ class BlockingZkClient(ZooKeeperClient):
             return
         self._session.close()
         self._session = self._open()
-        self._put(self._new_session)
+        # fireNewSessionEvents: each listener is an event of its own, in the order of their start. Up
+        # to 0.10 the controller's is first and works in the event's thread: the broker registers
+        # only when the election is over.
+        for handler in self._state_handlers:
+            self._put(handler.after_initializing_session)
         # fireAllEvents iterates over two ConcurrentHashMaps, children first.
         for path in hash_set_order(self._child_handlers):
             self._put_children_changed(path)
@@ -181,7 +188,3 @@ class BlockingZkClient(ZooKeeperClient):
             handler.handle_data_change()
         else:
             handler.handle_creation()
-
-    async def _new_session(self) -> None:
-        for handler in self._state_handlers:
-            await handler.after_initializing_session()

@@ -34,6 +34,7 @@ from emulator.kafka.profiles.guards.controller import (
     EPOCH_ONLY_FROM_ELECTION,
     FENCED_CONTROLLER_WRITES,
     ONLY_THE_ACTIVE_LISTENS,
+    OWN_CONTROLLER_ZNODE_KEPT,
     REPLACED_RESIGNS,
     UPDATE_METADATA_FIRST,
 )
@@ -234,10 +235,23 @@ class KafkaController:
             return
         # Up to 0.10 the listener knows that the znode is gone, and does not read it for that
         # (ZookeeperLeaderElector.scala@0.10.2.2 handleDataDeleted).
+        await self._resign_and_elect()
+
+    async def _resign_and_elect(self) -> None:
         if self.is_active:
             self.active_controller_id = NO_CONTROLLER
             await self._on_controller_resignation()
         await self._elect()
+
+    async def _on_new_session(self) -> None:
+        """SessionExpirationListener.handleNewSession, up to 1.0."""
+        if self._host.profile.controller_threads != "callbacks":
+            await self._reelect()
+        elif (
+            OWN_CONTROLLER_ZNODE_KEPT not in self._host.guards
+            or await self._zk_client.get_controller_id() != self._host.broker
+        ):
+            await self._resign_and_elect()
 
     async def _elect(self) -> None:
         """Try to create `/controller`; if it exists, remember whose it is (elect)."""
@@ -478,9 +492,9 @@ class KafkaController:
 
     async def after_initializing_session(self) -> None:
         """Register again under the new session and run for election. With ZkClient run for election
-        only: a listener of the broker registers, and the order of the two is not defined."""
+        only: the next listener registers, up to 0.10 after this one's work, in 1.0 beside it."""
         if self._blocking:
-            self._put("Reelect", self._reelect)
+            self._put("Reelect", self._on_new_session)
             return
 
         async def register_broker_and_reelect() -> None:

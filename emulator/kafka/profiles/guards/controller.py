@@ -376,6 +376,17 @@ UNBOUNDED_SEND_QUEUES = Guard(
     citation="hazards B, small ones; ControllerChannelManager.scala@0.8.1.1 sendRequest",
 )
 
+OWN_CONTROLLER_ZNODE_KEPT = Guard(
+    name="own-controller-znode-kept",
+    kafka="KAFKA-4229",
+    since="0.10.2",
+    does="With a new session a broker reads `/controller` first, and does nothing if it has its id."
+    " Without it: it resigns and runs for election. If the session before this one has created the"
+    " znode meanwhile, that election is lost against itself: nobody acts as controller.",
+    citation="hazards B8; SessionExpirationListener in KafkaController.scala@0.10.2.2 (recordings:"
+    " one read up to 0.9, two in 0.10.2.2)",
+)
+
 MOVES_FORGOTTEN_AT_RESIGNATION = Guard(
     name="moves-forgotten-at-resignation",
     kafka="KAFKA-5310",
