@@ -11,6 +11,7 @@ from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.node import Broker
 from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED
+from emulator.kafka.profiles.guards.following import REQUESTS_OUTLIVE_CONNECTIONS
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.actions.base import ZooKeeperControl
@@ -115,7 +116,13 @@ class EmulatedHost:
         )
         # Before it starts: connections are accepted during the start-up, and requests wait in its
         # queue.
-        self._network.listen(port, Listener(process, config.num_network_threads, node.receive))
+        listener = Listener(
+            process,
+            config.num_network_threads,
+            node.receive,
+            drops_at_end=REQUESTS_OUTLIVE_CONNECTIONS not in self._profile.guards,
+        )
+        self._network.listen(port, listener)
         node.start()
 
     @property

@@ -57,10 +57,18 @@ _HUNG_UP = object()
 
 
 class Listener:
-    """A broker's sockets: one lane per network thread, assigned to connections in turn."""
+    """A broker's sockets: one lane per network thread, assigned to connections in turn.
+    `drops_at_end`: see REQUESTS_OUTLIVE_CONNECTIONS."""
 
-    def __init__(self, process: Process, network_threads: int, receive: Receive) -> None:
-        self.process, self.receive = process, receive
+    def __init__(
+        self,
+        process: Process,
+        network_threads: int,
+        receive: Receive,
+        *,
+        drops_at_end: bool = False,
+    ) -> None:
+        self.process, self.receive, self.drops_at_end = process, receive, drops_at_end
         name = "data-plane-kafka-network-thread"
         self._lanes = [process.lane(f"{name}-{n}") for n in range(network_threads)]
         self._accepted = 0
@@ -367,12 +375,15 @@ class MemoryConnection:
         at = network.kernel.now + us
         if at > self._arrives_us:
             self._arrives_us = at
-        self._lane.call_at(self._arrives_us, partial(self._arrived, request))
+        self._lane.call_at(self._arrives_us, partial(self._arrived, self._arrives_us, request))
 
     @labelled("arrived")
-    def _arrived(self, request: Request) -> None:
+    def _arrived(self, at_us: int, request: Request) -> None:
         """The broker's network thread has read it; the next request is read after this one's
         response."""
+        # It was read late, by a paused broker, and the end of the connection with it.
+        if self.listener.drops_at_end and not self.open and at_us < self._network.kernel.now:
+            return
         if self._served is not None:
             # A request that was sent is served even if its connection has been closed meanwhile.
             # With its own cause: another request's response lets it be served.

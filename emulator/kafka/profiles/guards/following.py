@@ -249,3 +249,16 @@ CLOSED_CONNECTIONS_NOTICED = Guard(
     " from bytecode; recording of 0.9.0.1 quick-bounce)",
     unneeded_before="0.9",
 )
+
+REQUESTS_OUTLIVE_CONNECTIONS = Guard(
+    name="requests-outlive-connections",
+    kafka="KAFKA-3703",
+    since="0.10.1",
+    does="A broker processes the requests that it has read from a connection before its end."
+    " Without it (0.9, with the Java Selector): both in one poll, and the requests are dropped. A"
+    " broker that was paused for long misses what its controller sent before it closed the"
+    " connection.",
+    citation="Selector.java@0.9.0.1 poll, which lacks closingChannels (recordings of 0.9.0.1,"
+    " 0.10.2.2 and 2.1.1 five-brokers-pauses). Emulated where brokers share one process",
+    unneeded_before="0.9",
+)
