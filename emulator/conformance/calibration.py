@@ -55,7 +55,11 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "roles_taken",
         "roles_moved",
     ),
-    "LeaderAndIsr to role in a new partition": ("create_log", "create_log.early"),
+    "LeaderAndIsr to role in a new partition": (
+        "create_log",
+        "create_log.early",
+        "create_log.first",
+    ),
 }
 """The latencies that make up each kind of delay."""
 

@@ -36,6 +36,7 @@ from emulator.kafka.controller.controller import KafkaController
 from emulator.kafka.coordinator.group_coordinator import GroupCoordinator
 from emulator.kafka.coordinator.group_metadata_manager import GroupMetadataManager
 from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
+from emulator.kafka.model.errors import IllegalState
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from emulator.kafka.profiles.base import ServesFrom
 from emulator.kafka.protocol.messages import Request
@@ -46,7 +47,7 @@ from zk import paths
 from zk.client.client import ZooKeeperClient
 from zk.client.codec_admin import BrokerInfo, EndPoint
 from zk.client.kafka_zk_client import KafkaZkClient
-from zk.errors import ZooKeeperError
+from zk.errors import MalformedZNode, ZooKeeperError
 from zk.wire import Service
 
 
@@ -146,7 +147,7 @@ class Broker:
             await self._serve(zk_client)
         except _Halted:
             return
-        except ZooKeeperError as error:
+        except (ZooKeeperError, MalformedZNode, IllegalState) as error:
             # No controlled shutdown: this broker does not lead any partition yet.
             self.context.failed("startup", error)
             self.shutting_down = True
@@ -260,6 +261,7 @@ class Broker:
         )
         groups = GroupCoordinator(self.context, group_manager, self.metadata_cache, self._draw)
         self._groups = groups
+        producer_ids = ProducerIdManager(self.context, zk_client)
         self.replica_manager.on_leadership_change = partial(_offsets_partitions_moved, groups)
         self._apis = KafkaApis(
             self.context,
@@ -267,23 +269,29 @@ class Broker:
             self.metadata_cache,
             AdminManager(self.context, zk_client, self.metadata_cache, self._draw),
             controller.requests,
-            ProducerIdManager(self.context, zk_client),
+            producer_ids,
             groups,
         )
         # Handlers start before the controller's event thread has run: requests may arrive before
         # the election has been decided.
         self._answers_from("controller")
         controller.startup()
-        transactions = (
-            (TRANSACTION_STATE_TOPIC,) if "transactions" in profile.reads_at_start else ()
-        )
+        if profile.controller_threads == "callbacks":
+            # The election is the main thread's work, and so is all that its winner does.
+            await controller.events.drained()
         # The coordinators need the partition counts of their topics; while a topic does not exist
         # its setting counts (GroupMetadataManager.scala@2.6.3 getGroupMetadataTopicPartitionCount).
-        for topic in (GROUP_METADATA_TOPIC, *transactions):
+        reads = profile.reads_at_start
+        await self._step(f"{early}coordinator")
+        if "offsets-topic" in reads:
+            offsets = await zk_client.get_full_replica_assignment_for_topics([GROUP_METADATA_TOPIC])
+            if offsets:
+                group_manager.partition_count = len(offsets)
+        if "transactions" in reads:
             await self._step(f"{early}coordinator")
-            assignment = await zk_client.get_full_replica_assignment_for_topics([topic])
-            if topic == GROUP_METADATA_TOPIC and assignment:
-                group_manager.partition_count = len(assignment)
+            if "producer-ids" in reads:
+                await producer_ids.startup()
+            await zk_client.get_full_replica_assignment_for_topics([TRANSACTION_STATE_TOPIC])
         self._answers_from("registration")
         await self._step(f"{early}config")
         quotas = (self._leader_quota, self._follower_quota)

@@ -247,14 +247,23 @@ class Run:
         self.run_to(self.scenario.duration_us)
 
 
-def latencies_to_registration(profile: Profile, *, is_elected: bool) -> tuple[str, ...]:
-    """From the start of a process's replica manager to its registration. Up to 1.0 the registration
-    comes last, and even later in a cluster's first process, which is elected meanwhile."""
+def latencies_to_registration(profile: Profile, *, is_elected: bool) -> dict[str, tuple[str, ...]]:
+    """Steps of a start-up, each with the latencies from there to the registration. Up to 1.0 the
+    registration comes last, and even later in a cluster's first process, which is elected
+    meanwhile."""
     if profile.zookeeper_client != "zkclient":
-        return TO_REGISTRATION
+        return {"replica_manager": TO_REGISTRATION}
     threads = "queue" if profile.controller_threads == "event-queue" else "callbacks"
-    late = f"boot.replica_manager_to_late_registration_{threads}"
-    return (late, f"boot.while_elected_{threads}") if is_elected else (late,)
+    steps = {
+        "replica_manager": (f"boot.replica_manager_to_late_registration_{threads}",),
+        "early_config": ("boot.config_to_late_registration",),
+    }
+    if is_elected:
+        steps["replica_manager"] += (f"boot.while_elected_{threads}",)
+        if threads == "queue":
+            # The main thread is about as fast as the one that runs the election.
+            steps["early_controller"] = ("boot.election_to_late_registration",)
+    return steps
 
 
 def boot_plan(
@@ -262,7 +271,7 @@ def boot_plan(
     launched_us: int | None,
     registered_us: int,
     latencies: Latencies,
-    to_registration: Sequence[str],
+    to_registration: Mapping[str, Sequence[str]],
 ) -> tuple[int, dict[str, int]]:
     """(start, times of boot steps) of a boot whose registration is created at `registered_us`. The
     steps before are drawn backwards from there. The steps after depend on the time since the
@@ -271,10 +280,12 @@ def boot_plan(
     if launched_us is not None:
         latencies.set_boot_time(actor, registered_us - launched_us)
 
-    replica_manager_us = registered_us - sum(latencies(it, actor) for it in to_registration)
-    plan = {"replica_manager": replica_manager_us, "register": registered_us}
+    plan = {
+        step: registered_us - sum(latencies(it, actor) for it in purposes)
+        for step, purposes in to_registration.items()
+    }
     start_us = registered_us - latencies("boot.to_registration", actor)
-    return min(start_us, replica_manager_us - 300_000), plan
+    return min(start_us, plan["replica_manager"] - 300_000), {**plan, "register": registered_us}
 
 
 def make_world(scenario: Scenario, options: PlayOptions, sink: Sink) -> World:

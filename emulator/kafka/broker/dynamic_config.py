@@ -8,7 +8,7 @@ server/ConfigHandler.scala, server/DynamicBrokerConfig.scala@2.6.3; spec §1.10.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -16,7 +16,7 @@ from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.quota import UNLIMITED, ReplicationQuotaManager, throttled_partitions
 from emulator.kafka.model.config import unclean_election
-from emulator.kernel.sync import Queue
+from emulator.kernel.sync import Promise, Queue
 from zk import paths
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
@@ -94,6 +94,13 @@ def _rate(config: dict[str, str], key: str) -> int:
     return int(config[key]) if key in config else UNLIMITED
 
 
+class _Change(NamedTuple):
+    """A reason to look for notifications: their names if the client has read them already."""
+
+    names: list[str] | None
+    applied: Promise[None]
+
+
 class DynamicConfigManager:
     """Watches `/config/changes` and reads the entities that it names.
 
@@ -111,19 +118,27 @@ class DynamicConfigManager:
         handlers: dict[str, ConfigHandler],
     ) -> None:
         self._context, self._zk_client, self._handlers = context, zk_client, handlers
-        self._changes: Queue[None] = Queue(context.kernel)
+        self._changes: Queue[_Change] = Queue(context.kernel)
+        self._blocking = context.profile.zookeeper_client == "zkclient"
         self._last_executed = -1
 
     async def startup(self) -> None:
         """Set the watch, apply existing notifications and listen
         (`/config/changes-event-process-thread`)."""
-        self._zk_client.client.register_child_handler(self)
-        self._zk_client.client.register_state_handler(self)
-        # The first list sets the watch and includes changes announced while the broker was down.
-        self._changes.put(None)
+        if self._blocking:
+            await self._zk_client.make_sure_persistent_path_exists(paths.CONFIG_CHANGES)
+        await self._zk_client.client.subscribe_child_changes(self)
+        # The first list includes changes announced while the broker was down. From 1.1 on it also
+        # sets the watch, and start-up does not wait for it.
         self._context.spawn("/config/changes-event-process-thread", self._run())
+        applied = self._put(None)
+        if self._blocking:
+            await applied.wait()
+        # Up to 0.9 there is no ZkNodeChangeNotificationListener, which lists in a new session and
+        # at whose start all configurations are read.
         if "all-configs" not in self._context.profile.reads_at_start:
             return
+        self._zk_client.client.register_state_handler(self)
         for entity_type in ("topics", "brokers"):
             for entity in await self._zk_client.get_children(paths.config_entity_type(entity_type)):
                 await self._apply(entity_type, entity)
@@ -132,33 +147,46 @@ class DynamicConfigManager:
         """Does nothing."""
 
     async def after_initializing_session(self) -> None:
-        """A new session has no watches: list the notifications again."""
-        self._changes.put(None)
+        """A new session has no watches: list the notifications again. Up to 1.0 that is done in
+        ZkClient's event thread, and the next listener waits for it."""
+        applied = self._put(None)
+        if self._blocking:
+            await applied.wait()
 
     def handle_child_change(self) -> None:
-        self._changes.put(None)
+        self._put(self._zk_client.client.listed(paths.CONFIG_CHANGES))
+
+    def _put(self, names: list[str] | None) -> Promise[None]:
+        change = _Change(names, Promise(self._context.kernel))
+        self._changes.put(change)
+        return change.applied
 
     async def _run(self) -> None:
         while True:
-            await self._changes.take()
+            change = await self._changes.take()
             try:
-                # Sequence numbers have ten digits: the order of the names is the order of creation.
-                names = sorted(await self._zk_client.get_children(paths.CONFIG_CHANGES))
-                numbered = [(paths.config_change_sequence_number(n), n) for n in names]
-                for number, name in numbered:
-                    if number > self._last_executed:
-                        change = await self._zk_client.get_config_change(name)
-                        # Another broker may have purged it since the list was read.
-                        if change is not None:
-                            entity_type, _, entity = change[0].partition("/")
-                            await self._apply(entity_type, entity)
-                        self._last_executed = number
-                # purgeObsoleteNotifications: Kafka reads each notification's creation time.
-                for _, name in numbered:
-                    await self._zk_client.get_config_change(name)
+                await self._process_notifications(change.names)
             except ZooKeeperError as error:
                 # The notifications after the failed one are applied with the next change.
                 self._context.failed("config change", error)
+            change.applied.resolve(None)
+
+    async def _process_notifications(self, names: list[str] | None) -> None:
+        if names is None:
+            names = await self._zk_client.get_children(paths.CONFIG_CHANGES)
+        # Sequence numbers have ten digits: the order of the names is the order of creation.
+        numbered = [(paths.config_change_sequence_number(n), n) for n in sorted(names)]
+        for number, name in numbered:
+            if number > self._last_executed:
+                change = await self._zk_client.get_config_change(name)
+                # Another broker may have purged it since the list was read.
+                if change is not None:
+                    entity_type, _, entity = change[0].partition("/")
+                    await self._apply(entity_type, entity)
+                self._last_executed = number
+        # purgeObsoleteNotifications: Kafka reads each notification's creation time.
+        for _, name in numbered:
+            await self._zk_client.get_config_change(name)
 
     async def _apply(self, entity_type: str, entity: str) -> None:
         handler = self._handlers.get(entity_type)

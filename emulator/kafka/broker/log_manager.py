@@ -90,11 +90,11 @@ class LogManager:
         opened = self._open.get(partition)
         if opened is not None:
             return opened
-        kernel, is_slow = self._context.kernel, self._context.profile.slow_first_logs
+        kernel, first_logs = self._context.kernel, self._context.profile.first_logs
         # A new log costs time before its configuration is read, too; logs that exist do not.
         if not any(partition in d.logs for d in self.live_directories):
             await kernel.checkpoint("log_config")
-            if not is_slow:
+            if first_logs == "late-config":
                 await kernel.checkpoint("log_config.late")
         # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
         # respond, the whole LeaderAndIsr stops here.
@@ -113,8 +113,10 @@ class LogManager:
         self.check(directory)
         known = partition in directory.logs
         await kernel.checkpoint("open_log" if known else "create_log")
-        if is_slow and not known:
+        if first_logs != "late-config" and not known:
             await kernel.checkpoint("create_log.early")
+            if first_logs == "slowest":
+                await kernel.checkpoint("create_log.first")
         log = directory.open_log(partition)
         self._configure(partition.topic, log)
         self._load_log_start(partition, log, directory)

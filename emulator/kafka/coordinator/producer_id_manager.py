@@ -1,9 +1,9 @@
 """Producer ids of one broker, from blocks of 1000 that brokers claim in ZooKeeper.
 
 A block is claimed with a conditional write of `/latest_producer_id_block`, so that no two brokers
-assign the same id. The rest of a block is never used after its broker's end. Kafka claims the first
-block at start-up; here the first request does. Source:
-coordinator/transaction/ProducerIdManager.scala@2.6.3.
+assign the same id. The rest of a block is never used after its broker's end. Up to 2.8 a broker
+claims its first block at its start; in 3.3, where Kafka asks the controller for blocks (KIP-730),
+the first request does. Source: coordinator/transaction/ProducerIdManager.scala@2.6.3.
 """
 
 from __future__ import annotations
@@ -28,14 +28,22 @@ class ProducerIdManager:
         self._next = 0
         self._end = -1
 
+    async def startup(self) -> None:
+        """Claim the first block."""
+        async with self._lock:
+            await self._new_block()
+
     async def generate_producer_id(self) -> int:
         """The next id. While one request claims a block, others wait here."""
         async with self._lock:
             if self._next > self._end:
-                block = await self._claim_block()
-                self._next, self._end = block.start, block.end
+                await self._new_block()
             self._next += 1
             return self._next - 1
+
+    async def _new_block(self) -> None:
+        block = await self._claim_block()
+        self._next, self._end = block.start, block.end
 
     async def _claim_block(self) -> ProducerIdBlock:
         """getNewProducerIdBlock: read the last block and write the next one, until no other broker

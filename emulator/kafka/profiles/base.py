@@ -49,10 +49,19 @@ then one each (1.1, an oversight). One request for deletions and one for the oth
 2.3). One request for all (KIP-570, 2.6).
 """
 
-StartRead = Literal["cluster-id", "all-configs", "transactions", "broker-configs", "live-brokers"]
-"""What a starting broker reads from ZooKeeper, in the order of introduction: KIP-78, every entity's
-configuration (both 0.10.1), KIP-98 (0.11), KIP-226 (1.1), the addresses of registered brokers,
-which must differ from its own (2.0).
+StartRead = Literal[
+    "offsets-topic",
+    "cluster-id",
+    "all-configs",
+    "transactions",
+    "producer-ids",
+    "broker-configs",
+    "live-brokers",
+]
+"""What a starting broker reads from ZooKeeper, in the order of introduction: the partitions of
+`__consumer_offsets` (0.9), KIP-78, every entity's configuration (both 0.10.1), KIP-98 (0.11; it
+claims producer ids up to 2.8), KIP-226 (1.1), the addresses of registered brokers, which must
+differ from its own (2.0).
 """
 
 Assignments = Literal["by-partition", "by-topic"]
@@ -71,6 +80,10 @@ first other member of its ISR (up to 0.9) or of its assignment (0.10 to 1.0), or
 IsrMembers = Literal["replicas-0.9", "replicas", "ids"]
 """The elements of a leader's ISR Set: Replica objects, whose hash changed in 0.10, or broker ids
 (2.4). The order of an ISR follows from their hashes."""
+
+FirstLogs = Literal["slowest", "slow", "late-config"]
+"""What a broker's first logs cost it, as recorded. Up to 2.4 the first five take longer, most up to
+0.10 and in 2.4; from 2.6 on it reads their configuration later."""
 
 FetchOrder = Literal["hash-map", "rebuilt", "moved", "hashed"]
 """The order of a fetcher's partitions. `hash-map`: a HashMap's (up to 0.9). After that they come as
@@ -101,7 +114,6 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
     (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
-    `slow_first_logs`: a broker's first five logs take it longer (up to 2.4, recorded).
     `sent_before_rpc`: request versions of a broker that still writes ISRs itself although its code
     supports AlterIsr (inter.broker.protocol.version 2.6).
     """
@@ -135,7 +147,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     quota_reapers_at_stop: int = 0
     controller_from_metadata: bool = False
     controlled_shutdowns: ControlledShutdowns = "together"
-    slow_first_logs: bool = False
+    first_logs: FirstLogs = "late-config"
     assignments: Assignments = "by-partition"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 

@@ -16,7 +16,7 @@ PROFILE = after(
     record_batches=True,
     received_replicas="in-order",
     quota_reapers_at_stop=0,
-    reads_at_start=("cluster-id", "all-configs", "transactions"),
+    reads_at_start=(*BEFORE.reads_at_start, "transactions", "producer-ids"),
     defaults={
         "unclean.leader.election.enable": "false",
         "delete.topic.enable": "true",
@@ -25,6 +25,7 @@ PROFILE = after(
         "group.initial.rebalance.delay.ms": "3000",
     },
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
+    first_logs="slow",
     request_versions={
         "LeaderAndIsr": 1,
         "UpdateMetadata": 4,

@@ -11,7 +11,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@1.1.1; spec §2.1, §8, §9",
     stop_replicas="empty-then-each",
     controlled_shutdowns="together",
-    reads_at_start=("cluster-id", "all-configs", "transactions", "broker-configs"),
+    reads_at_start=(*BEFORE.reads_at_start, "broker-configs"),
     zookeeper_client="asynchronous",
     # The client's own list, which is the same in all versions from here on.
     top_level_paths=(),

@@ -23,6 +23,7 @@ PROFILE = after(
     group_record_versions=(3, 3),
     scala="2.13",
     isr_members="ids",
+    first_logs="slowest",
     request_versions={
         "LeaderAndIsr": 4,
         "UpdateMetadata": 6,

@@ -13,7 +13,7 @@ PROFILE = after(
     citation="KafkaConfig.scala@2.6.3; spec §4.4, §8, §9",
     stop_replicas="all-together",
     fetch_order="hashed",
-    slow_first_logs=False,
+    first_logs="late-config",
     defaults={
         # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor its place
         # in the ISR.

@@ -11,5 +11,6 @@ PROFILE = after(
     citation="AlterPartitionManager.scala@3.3.2, KafkaController.scala@3.3.2; spec §7.4, §7.5, §9",
     reapers_woken=True,
     controller_from_metadata=True,
+    reads_at_start=tuple(it for it in BEFORE.reads_at_start if it != "producer-ids"),
     request_versions={"AlterIsr": 2},
 )

@@ -73,7 +73,9 @@ def boots_of(real: Recording, running: Callable[[int], Profile]) -> list[Phase]:
         broker, at, end = process.broker, process.registers_ms, process.ended_ms
         assert at is not None
         is_elected = process is registered[0]
-        to_registration = latencies_to_registration(running(broker), is_elected=is_elected)
+        to_registration = latencies_to_registration(running(broker), is_elected=is_elected)[
+            "replica_manager"
+        ]
         boot_us = USUAL_BOOT_US if process.boot_ms is None else process.boot_ms * 1000
         shrunk = [
             fact["t"]

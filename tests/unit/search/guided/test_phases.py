@@ -58,7 +58,9 @@ def test_what_lies_outside_the_declared_range_cannot_be_chosen() -> None:
 def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_meanwhile(
     kafka: str, threads: str
 ) -> None:
-    late_registration = latencies_to_registration(profiles()[kafka], is_elected=True)
+    late_registration = latencies_to_registration(profiles()[kafka], is_elected=True)[
+        "replica_manager"
+    ]
     phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=late_registration)
     choices = fitted(Phases((phase,), 500, None), 3)
     elected = drawn(choices, "broker-2", f"while_elected_{threads}")
