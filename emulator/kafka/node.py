@@ -39,6 +39,7 @@ from emulator.kafka.coordinator.producer_id_manager import ProducerIdManager
 from emulator.kafka.model.errors import IllegalState
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from emulator.kafka.profiles.base import ServesFrom
+from emulator.kafka.profiles.guards.following import REQUESTS_OUTLIVE_CONNECTIONS
 from emulator.kafka.protocol.messages import Request
 from emulator.kafka.protocol.transport import Network, ServerConnection
 from emulator.trace import events
@@ -124,6 +125,12 @@ class Broker:
     def receive(self, request: Request, connection: ServerConnection) -> None:
         """A network thread has read a request; it waits until the broker has started."""
         self._pool.receive(request, connection)
+
+    @property
+    def drops_requests_at_end(self) -> bool:
+        """Whether requests are lost that a network thread reads together with the end of their
+        connection."""
+        return REQUESTS_OUTLIVE_CONNECTIONS not in self.context.guards
 
     async def _step(self, name: str) -> None:
         """A named step of the start-up: worlds charge time here, and the step waits for its

@@ -254,7 +254,7 @@ def latencies_to_registration(profile: Profile, *, is_elected: bool) -> dict[str
     if profile.zookeeper_client != "zkclient":
         return {"replica_manager": TO_REGISTRATION}
     threads = "queue" if profile.controller_threads == "event-queue" else "callbacks"
-    steps = {
+    steps: dict[str, tuple[str, ...]] = {
         "replica_manager": (f"boot.replica_manager_to_late_registration_{threads}",),
         "early_config": ("boot.config_to_late_registration",),
     }

@@ -11,7 +11,6 @@ from emulator.kafka.broker.log_dirs import Disk
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.node import Broker
 from emulator.kafka.profiles.guards.controller import BROKER_LIST_ANNOUNCED
-from emulator.kafka.profiles.guards.following import REQUESTS_OUTLIVE_CONNECTIONS
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.kernel.scheduler import Kernel, Process
 from emulator.scenario.actions.base import ZooKeeperControl
@@ -120,7 +119,7 @@ class EmulatedHost:
             process,
             config.num_network_threads,
             node.receive,
-            drops_at_end=REQUESTS_OUTLIVE_CONNECTIONS not in self._profile.guards,
+            drops_at_end=node.drops_requests_at_end,
         )
         self._network.listen(port, listener)
         node.start()

@@ -612,8 +612,8 @@ TABLE: Table = {
         ((0.0, 95 * _MS), (0.1, 130 * _MS), (0.5, 160 * _MS), (0.9, 195 * _MS), (1.0, 215 * _MS)),
         paced=True,
     ),
-    # From the start of the controller of a broker that is elected then; from its `/controller` on 72
-    # to 161 ms, median 92, which is 39 ms before to 21 ms after the end of its fail-over (16
+    # From the start of the controller of a broker that is elected then; from its `/controller` on
+    # 72 to 161 ms, median 92, which is 39 ms before to 21 ms after the end of its fail-over (16
     # recorded, 1.0.2).
     "boot.election_to_late_registration": Purpose(
         _ms(112, 118, 124, 131, 142, 162, 197), paced=True

@@ -35,8 +35,8 @@ class TwoEnds:
         self.received: list[tuple[str, ServerConnection]] = []
         self.answers_at_once = True
         self.heard: list[str] = []
-        listener = Listener(self.broker, network_threads, self._receive)
-        self.network.listen(PORT, listener)
+        self.listener = Listener(self.broker, network_threads, self._receive)
+        self.network.listen(PORT, self.listener)
         self.connection = self.connect()
 
     def __enter__(self) -> TwoEnds:
@@ -133,6 +133,30 @@ def test_a_paused_broker_leaves_requests_in_its_sockets() -> None:
         assert ends.run_ms(50) == []
         ends.broker.resume()
         assert ends.run_ms(10) == ["51 read a", "52 answer a"]
+
+
+@pytest.mark.parametrize(("drops", "reads"), [(False, ["51 read a"]), (True, [])])
+def test_a_paused_broker_of_0_9_reads_a_request_and_the_end_behind_it_and_drops_both(
+    drops: bool, reads: list[str]
+) -> None:
+    """KAFKA-3703."""
+    with TwoEnds() as ends:
+        ends.listener.drops_at_end = drops
+        ends.broker.pause()
+        ends.ask("a")
+        assert ends.run_ms(50) == []
+        ends.connection.close()
+        ends.broker.resume()
+        assert ends.run_ms(10) == ["51 a broke", *reads]
+
+
+def test_a_request_that_arrives_before_the_end_of_its_connection_is_read_by_any_broker() -> None:
+    with TwoEnds() as ends:
+        ends.listener.drops_at_end = True
+        ends.ask("a")
+        ends.kernel.run(ends.kernel.now + 500)
+        ends.connection.close()
+        assert "2 read a" in ends.run_ms(10)
 
 
 def test_no_answer_in_time_breaks_the_connection_but_the_broker_may_still_serve_it() -> None:

@@ -3,9 +3,12 @@ with its guard or strategy, without it, and in the versions on either side."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from emulator.kafka.controller.handlers import ChildChangeHandler, NodeChangeHandler
+from emulator.kafka.node import HealthCheck
 from emulator.scenario.actions.expire_session import ExpireSession
 from emulator.scenario.actions.life import Kill, Start
 from emulator.trace import events
@@ -395,6 +398,79 @@ def test_2_1_up_to_1_0_a_write_goes_out_again_on_the_next_session(
             play << "closeSession"
 
 
+def told_that_it_is_disconnected(play: Playbook) -> None:
+    """ZooKeeper's getState returns CONNECTED until the next attempt."""
+    session = play.zookeeper.sessions[-1]
+    assert session.listener is not None
+    session.lane.post(partial(session.listener.on_state, SessionState.DISCONNECTED))
+
+
+def test_2_1_up_to_1_0_a_request_that_lost_its_connection_waits_for_the_next_one() -> None:
+    """Recorded 4 to 24 ms after the connection of the new session; what is sent earlier waits in
+    the old one, for its end."""
+    with Playbook(profile="1.0") as play:
+        play >> thread("writer", play.zk.one(SetData("/a", b"x", 5))) << "set /a at v5: x"
+        play >> at_once(told_that_it_is_disconnected, reply(Code.CONNECTION_LOSS))
+        assert not play.said
+        play >> session_is(SessionState.EXPIRED) << "closeSession" << "set /a at v5: x" >> ok(6)
+        assert play.said.popleft().startswith("writer: ")
+
+
+@pytest.mark.parametrize(
+    ("how", "reads"),
+    [
+        ({"profile": "0.9.0"}, 1),
+        ({"profile": "0.10.2"}, 2),
+        (without("own-controller-znode-kept", profile="0.10.2"), 1),
+        (having("own-controller-znode-kept", "0.9.0"), 2),
+    ],
+)
+def test_2_10_up_to_0_10_a_broker_registers_when_its_controller_has_been_elected(
+    how: dict[str, object], reads: int
+) -> None:
+    with renewing(how) as play:
+        for _ in range(reads):
+            play << "getData /controller" >> controller_is(3)
+        play << "set /registered at v-1: x" >> ok()
+
+
+def test_2_10_in_1_0_a_broker_registers_while_its_controller_is_being_elected() -> None:
+    with renewing({"profile": "1.0"}) as play:
+        play << "set /registered at v-1: x" << "getData /controller"
+        play.forget()
+
+
+@pytest.mark.parametrize(("profile", "resigns"), [("0.9.0", True), ("0.10.2", False)])
+def test_2_10_from_0_10_2_on_a_controller_in_a_new_session_keeps_its_znode(
+    profile: str, resigns: bool
+) -> None:
+    """KAFKA-4229: two expiries in a row, and the session before this one has created it."""
+    with renewing({"profile": profile}, is_active=True) as play:
+        if resigns:
+            play << "resigned"
+        play << "getData /controller W" >> controller_is(ME) << "set /registered at v-1: x"
+        assert play.controller.is_active, "up to 0.9 in name only, without a fail-over"
+        play.forget()
+
+
+def renewing(how: dict[str, object], *, is_active: bool = False) -> Controlling:
+    """A new session of a broker."""
+    play = Controlling(active=is_active, **how)  # type: ignore[arg-type]
+    if not is_active:
+        play.controller.events.start()
+    client = play.client
+    client.register_state_handler(play.controller)
+    if play.context.profile.controller_threads == "callbacks":
+        client.wait_for_callbacks(play.controller.events.drained)
+
+    async def register() -> None:
+        await play.zk.one(SetData("/registered", b"x", -1))
+
+    client.register_state_handler(HealthCheck(register))
+    expired = at_once(session_is(SessionState.DISCONNECTED), session_is(SessionState.EXPIRED))
+    return play >> expired << "closeSession"  # type: ignore[return-value]
+
+
 @pytest.mark.parametrize("profile", ["0.8.2", "1.0", "2.6"])
 def test_2_1_a_thread_that_waits_for_zookeeper_holds_up_no_other(profile: str) -> None:
     """Of 33 renewed sessions up to 1.0 all registered within 65 ms, although a write waited."""
@@ -578,3 +654,28 @@ def test_what_a_start_asks_zookeeper_for_grew_with_the_versions(request_of_a_sta
         with Emulated(1, 2, profile=profile) as cluster:
             asked = [line.replace("getChildren2", "getChildren") for line in cluster.requests(2)]
             assert (request_of_a_start in asked) is asks, profile
+
+
+@pytest.mark.parametrize(
+    ("profile", "is_over"), [("0.9.0", True), ("0.10.2", True), ("1.0", False)]
+)
+def test_2_12_up_to_0_10_a_start_goes_on_when_its_election_and_fail_over_are_finished(
+    profile: str, is_over: bool
+) -> None:
+    with Emulated(1, profile=profile) as cluster:
+        sent = cluster.requests(1)
+        fail_over_ends = sent.index("delete /admin/preferred_replica_election")
+        goes_on = sent.index("getData /brokers/topics/__consumer_offsets")
+        assert (fail_over_ends < goes_on) is is_over
+        configurations = sent.index("getChildren /config/changes W")
+        assert goes_on < configurations < sent.index("create /brokers/ids/1")
+
+
+@pytest.mark.parametrize(
+    ("profile", "claims"), [("0.10.2", False), ("1.0", True), ("2.8", True), ("3.3", False)]
+)
+def test_2_12_from_0_11_to_2_8_a_start_claims_a_block_of_producer_ids(
+    profile: str, claims: bool
+) -> None:
+    with Emulated(1, profile=profile) as cluster:
+        assert ("setData /latest_producer_id_block" in cluster.requests(1)) is claims

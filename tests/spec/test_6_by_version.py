@@ -10,6 +10,7 @@ from emulator.kafka.controller.context import ReplicaState
 from emulator.kafka.controller.rebalance import partitions_to_rebalance
 from emulator.kafka.protocol.messages import StopReplicaRequest, UpdateMetadataRequest
 from emulator.kernel.scheduler import Task
+from emulator.scenario.actions.admin import CreateTopic
 from emulator.scenario.actions.life import Kill, Start, Terminate
 from emulator.scenario.actions.pause import Pause, Resume
 from emulator.testing.cluster import FIRST
@@ -410,6 +411,28 @@ def test_6_10_from_0_10_2_to_1_1_a_request_to_a_paused_broker_delays_its_fail_ov
         assert cluster.state(clicks_0).leader_and_isr.leader == leader
         cluster.do(Resume(2)).run_ms(3000)
         assert cluster.state(clicks_0).leader_and_isr.leader == 3
+
+
+@pytest.mark.parametrize(
+    ("profile", "guards", "is_lost"),
+    [
+        ("0.8.2", {}, False),
+        ("0.9.0", {}, True),
+        ("2.1", {}, False),
+        ("2.1", {"requests-outlive-connections": False}, True),
+        ("0.9.0", {"requests-outlive-connections": True}, False),
+    ],
+)
+def test_6_10_in_0_9_what_was_sent_to_a_paused_broker_is_lost_with_the_connection(
+    profile: str, guards: dict[str, bool], is_lost: bool
+) -> None:
+    """As recorded on five brokers: the controller closed the connection when the session
+    expired."""
+    session = {"zookeeper_session_timeout_ms": 6000}
+    with Emulated(1, 2, 3, profile=profile, guards=guards, **session) as cluster:
+        cluster.do(Pause(2), CreateTopic("created", ((3,),))).run_ms(15_000)
+        cluster.do(Resume(2)).run_ms(200)
+        assert ("created" in cluster.node(2).metadata_cache.topics()) is not is_lost
 
 
 # -- 6.9, 4.4: StopReplica -------------------------------------------------------------------------

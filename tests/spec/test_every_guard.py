@@ -46,6 +46,10 @@ HELD_BY = {
     "test_6_4_up_to_0_10_the_death_of_one_broker_does_not_depose_another_that_is_shutting_down",
     "broker-list-announced": "test_6_by_version:"
     "test_6_4_up_to_0_8_2_only_a_broker_that_joins_gets_the_first_update_metadata",
+    "requests-outlive-connections": "test_6_by_version:"
+    "test_6_10_in_0_9_what_was_sent_to_a_paused_broker_is_lost_with_the_connection",
+    "own-controller-znode-kept": "test_2_by_version:"
+    "test_2_10_up_to_0_10_a_broker_registers_when_its_controller_has_been_elected",
     "acks-are-all-or-one": "test_4_by_version:test_3_6_acks_above_1_existed_only_in_0_8_x",
     "command-read-before-removal": "test_6_commands:"
     "test_6_13_from_1_1_to_2_3_a_completed_move_is_taken_out_of_a_command_that_nobody_reads",

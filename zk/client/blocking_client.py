@@ -123,7 +123,7 @@ class BlockingZkClient(ZooKeeperClient):
             return
         self._session.close()
         self._session = self._open()
-        # fireNewSessionEvents: each listener is an event of its own, in the order of their start. Up
+        # fireNewSessionEvents: an event for each listener, in the order of their registration. Up
         # to 0.10 the controller's is first and works in the event's thread: the broker registers
         # only when the election is over.
         for handler in self._state_handlers:

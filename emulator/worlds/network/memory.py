@@ -58,7 +58,7 @@ _HUNG_UP = object()
 
 class Listener:
     """A broker's sockets: one lane per network thread, assigned to connections in turn.
-    `drops_at_end`: see REQUESTS_OUTLIVE_CONNECTIONS."""
+    `drops_at_end`: see `Broker.drops_requests_at_end`."""
 
     def __init__(
         self,

@@ -383,8 +383,8 @@ OWN_CONTROLLER_ZNODE_KEPT = Guard(
     does="With a new session a broker reads `/controller` first, and does nothing if it has its id."
     " Without it: it resigns and runs for election. If the session before this one has created the"
     " znode meanwhile, that election is lost against itself: nobody acts as controller.",
-    citation="hazards B8; SessionExpirationListener in KafkaController.scala@0.10.2.2 (recordings:"
-    " one read up to 0.9, two in 0.10.2.2)",
+    citation="spec §2.10, hazards B8; SessionExpirationListener in KafkaController.scala@0.10.2.2"
+    " (recordings: one read up to 0.9, two in 0.10.2.2)",
 )
 
 MOVES_FORGOTTEN_AT_RESIGNATION = Guard(

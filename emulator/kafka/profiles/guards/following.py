@@ -258,7 +258,7 @@ REQUESTS_OUTLIVE_CONNECTIONS = Guard(
     " Without it (0.9, with the Java Selector): both in one poll, and the requests are dropped. A"
     " broker that was paused for long misses what its controller sent before it closed the"
     " connection.",
-    citation="Selector.java@0.9.0.1 poll, which lacks closingChannels (recordings of 0.9.0.1,"
-    " 0.10.2.2 and 2.1.1 five-brokers-pauses). Emulated where brokers share one process",
+    citation="spec §6.10; Selector.java@0.9.0.1 poll, which lacks closingChannels (recordings of"
+    " 0.9.0.1, 0.10.2.2 and 2.1.1 five-brokers-pauses). Emulated where brokers share one process",
     unneeded_before="0.9",
 )
