@@ -64,7 +64,7 @@ HAZARDS = [
         "atomic-election",
         "the controller is not fenced",
         2,
-        "{at: 4s, delete_controller: }, {at: 4016400us, delete_controller: }",
+        "{at: 4s, delete_controller: }, {at: 4017ms, delete_controller: }",
         "fenced-controller-writes: off",
         drawn=600,
         steps=80,

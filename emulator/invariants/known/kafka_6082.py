@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from emulator.invariants.base import Violation
+from emulator.invariants.demoted_leaders_are_informed import EndsAsLeader
 from emulator.invariants.isr_within_assignment import UnassignedMembers
 from emulator.invariants.known.base import Hazard, lacks
 from emulator.invariants.metadata_never_moves_back import MovesBack
@@ -12,7 +13,7 @@ from emulator.kafka.profiles.guards.controller import FENCED_CONTROLLER_WRITES
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import CoreState
-from emulator.trace.state.partitions import applied_ops, elects, state_partition
+from emulator.trace.state.partitions import State, applied_ops, elects, state_partition
 from emulator.trace.values import TopicPartition
 
 
@@ -32,6 +33,7 @@ class UnfencedController(Hazard):
         "followers fetch",
         "metadata never moves back",
         "isr within assignment",
+        "demoted leaders are informed",
     )
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
@@ -44,6 +46,8 @@ class UnfencedController(Hazard):
             written = events[violation.facts[1]]
         elif isinstance(violation, UnassignedMembers):
             written = _assignment_after_election(violation, events)
+        elif isinstance(violation, EndsAsLeader):
+            written = _demotion_after_election(violation, events)
         else:
             # If the leader that it elected changes the ISR, the next controller reads who leads,
             # but sends no LeaderAndIsr: the followers need an election.
@@ -52,6 +56,23 @@ class UnfencedController(Hazard):
         return isinstance(written, e.ZkTransaction) and lacks(
             FENCED_CONTROLLER_WRITES, written, events
         )
+
+
+def _states(
+    name: TopicPartition | None, events: Sequence[AnyEvent]
+) -> Iterator[tuple[AnyEvent, State, bool, bool]]:
+    """Each state of the partition and its write; whether this elected, or created the state; and
+    whether it came from a controller that had been replaced."""
+    state, controllers = CoreState(), [0]
+    for event in events:
+        state(event)
+        if isinstance(event, e.ControllerElected):
+            controllers.append(event.broker)
+        states = state.partitions.of(name).states[-2:] if name is not None else []
+        if states and states[-1].seq == event.seq:
+            by = states[-1].by
+            was_deposed = by in controllers and by != controllers[-1]
+            yield event, states[-1], len(states) == 1 or elects(*states), was_deposed
 
 
 def _write_after_election(
@@ -63,21 +84,24 @@ def _write_after_election(
     initializeLeaderAndIsrForPartition), and knows none. If it removes the new leader from the ISR
     it elects nobody, because it knows another leader.
     """
-    state, controllers, written = CoreState(), [0], None
-    for event in events:
-        state(event)
-        if isinstance(event, e.ControllerElected):
-            controllers.append(event.broker)
-        states = state.partitions.of(name).states[-2:] if name is not None else []
-        if states and states[-1].seq == event.seq:
-            by = states[-1].by
-            was_deposed = by in controllers and by != controllers[-1]
-            has_elected = len(states) == 1 or elects(*states)
-            if was_deposed and has_elected:
-                written = event
-            elif states[-1].leader >= 0 and (has_elected or not until_elected):
-                written = None
+    written: AnyEvent | None = None
+    for event, state, has_elected, was_deposed in _states(name, events):
+        if was_deposed and has_elected:
+            written = event
+        elif state.leader >= 0 and (has_elected or not until_elected):
+            written = None
     return written
+
+
+def _demotion_after_election(
+    violation: EndsAsLeader, events: Sequence[AnyEvent]
+) -> AnyEvent | None:
+    """The election that the broker's metadata shows, if a replaced controller wrote it: the brokers
+    refuse its LeaderAndIsr, and the next controller only reads and announces the state."""
+    for event, state, has_elected, was_deposed in _states(violation.partition, events):
+        if state.leader_epoch == violation.shown_epoch and has_elected and was_deposed:
+            return event
+    return None
 
 
 def _assignment_after_election(
