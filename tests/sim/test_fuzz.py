@@ -71,7 +71,6 @@ ONCE_WITHOUT_A_NAME = [
     (0x40010023, "1.0", "zk", "KAFKA-6082"),
     (0x40010040, "1.0", "zk", "KAFKA-7152"),
     (0x40010056, "1.0", "zk", "KAFKA-1120"),
-    (0x40010208, "1.0", "zk", "outdated controller change"),
     (0x520002B0, "0.8.2", "zk", "dead member elected"),
     (0x52000008, "0.8.2", "zk", "KAFKA-6082"),
 ]
