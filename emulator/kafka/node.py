@@ -155,6 +155,7 @@ class Broker:
         except _Halted:
             return
         except (ZooKeeperError, MalformedZNode, IllegalState) as error:
+            # The last two: no producer ids can be claimed.
             # No controlled shutdown: this broker does not lead any partition yet.
             self.context.failed("startup", error)
             self.shutting_down = True

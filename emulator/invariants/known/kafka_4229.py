@@ -14,7 +14,7 @@ from emulator.trace.state.znodes import Znodes
 
 class ResignsInItsOwnSession(Hazard):
     """KafkaController.scala@0.9.0.1 SessionExpirationListener.handleNewSession resigns and runs for
-    election without a look at `/controller` (H27, B8)."""
+    election without reading `/controller` first (H27, B8)."""
 
     name = "KAFKA-4229"
     about = (

@@ -15,6 +15,7 @@ import msgspec
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.broker.log_manager import LogManager
 from emulator.kafka.broker.quota import UNLIMITED, ReplicationQuotaManager, throttled_partitions
+from emulator.kafka.broker.zookeeper import BLOCKING
 from emulator.kafka.model.config import unclean_election
 from emulator.kernel.sync import Promise, Queue
 from zk import paths
@@ -119,7 +120,7 @@ class DynamicConfigManager:
     ) -> None:
         self._context, self._zk_client, self._handlers = context, zk_client, handlers
         self._changes: Queue[_Change] = Queue(context.kernel)
-        self._blocking = context.profile.zookeeper_client == "zkclient"
+        self._blocking = context.profile.zookeeper_client == BLOCKING
         self._last_executed = -1
 
     async def startup(self) -> None:
