@@ -364,17 +364,18 @@ def _guided(case: Case, options: Options) -> Verdict:
     budget = Budget(options.budget_s, options.jobs)
     with ProgressLine(total=options.budget_s) as line:
 
-        def on_progress(progress: Progress) -> None:
+        def text(progress: Progress) -> str:
+            reached = f"segment reached {progress.segment} of {progress.segments}"
+            rate = f"{progress.total} candidates, {progress.draws_per_second:.0f} per second"
             agree = f", {progress.agreeing} agree, {progress.missing} parts missing"
-            line.update(
-                lambda: (
-                    f"{case.name}: {progress.seconds:.0f} s, search {progress.searches}, segment"
-                    f" reached {progress.segment} of {progress.segments}, {progress.total}"
-                    f" candidates, {progress.draws_per_second:.0f} per second"
-                    f"{agree if progress.agreeing else ''}"
-                ),
-                progress.seconds,
+            return (
+                f"{case.name}: {progress.seconds:.0f} s, {progress.samples} samples,"
+                f" {progress.searches} searches, {reached}, {rate}"
+                f"{agree if progress.agreeing else ''}"
             )
+
+        def on_progress(progress: Progress) -> None:
+            line.update(lambda: text(progress), progress.seconds)
 
         result: GuidedMatch = guided(case.reference, case.script, budget, case.look, on_progress)
     options.print_lines(guided_lines(result))

@@ -15,6 +15,7 @@ import msgspec
 from emulator.conformance.criteria import (
     AGREED,
     BY_KEY,
+    DELAYS,
     EVER,
     POINTS,
     PRODUCED,
@@ -24,7 +25,7 @@ from emulator.conformance.criteria import (
     entries_of,
     lens_of,
 )
-from emulator.conformance.delays import Delays, delays_of
+from emulator.conformance.delays import STALL, Delays, delays_of
 from emulator.conformance.producers import has_equal_counts, periods_ms, result_counts_of, stalls_of
 from emulator.conformance.recording import Recording
 from emulator.trace.percentiles import nearest_rank
@@ -32,6 +33,9 @@ from emulator.trace.percentiles import nearest_rank
 TOLERANCE_MS = 150
 ENOUGH_AGREEING = 20
 """With at least this many agreeing runs, only they define the range of a delay."""
+
+NONE_SO_SHORT, NONE_SO_LONG = ": none so short", ": none so long"
+"""Ends of the names of delay gaps."""
 
 _SHOWN = 3
 _ALL_POINTS = tuple(sorted((*AGREED, *BY_KEY)))
@@ -158,17 +162,28 @@ class Reference:
     def slack_ms(self, what: str, tolerance_ms: float = TOLERANCE_MS) -> float:
         """The tolerance around a recorded delay. A producer notices that it may continue only when
         its next record is due."""
-        return tolerance_ms + self._periods_ms.get(what.partition(": stall")[0], 0)
+        return tolerance_ms + self._periods_ms.get(what.partition(STALL)[0], 0)
 
     def delay_gaps(self, run: Examined) -> Iterator[str]:
         """Why a single run does not cover the recorded delays: for one that is too long, a run with
         a shorter one is needed, and vice versa; for a missing one, both."""
-        for what, recorded_ms in self.delays.items():
-            run_ms, slack = run.delays.get(what), self.slack_ms(what)
-            if run_ms is None or run_ms > recorded_ms + slack:
-                yield f"{what}: none so short"
-            if run_ms is None or run_ms < recorded_ms - slack:
-                yield f"{what}: none so long"
+        for what in self.delays:
+            run_ms = run.delays.get(what)
+            if run_ms is None or self.is_too_long(what, run_ms):
+                yield f"{what}{NONE_SO_SHORT}"
+            if run_ms is None or self.is_too_short(what, run_ms):
+                yield f"{what}{NONE_SO_LONG}"
+
+    def is_too_long(self, what: str, run_ms: int) -> bool:
+        return run_ms > self.delays[what] + self.slack_ms(what)
+
+    def is_too_short(self, what: str, run_ms: int) -> bool:
+        return run_ms < self.delays[what] - self.slack_ms(what)
+
+    def lacking(self, run: Examined) -> frozenset[Part]:
+        """The parts that a match still needs beside an agreeing run: agreeing runs are a match if
+        no part is lacking in all of them."""
+        return run.lacking | {(DELAYS, gap) for gap in self.delay_gaps(run)}
 
 
 def judge(

@@ -31,7 +31,7 @@ Timed: TypeAlias = tuple[int, Entry]
 Lanes: TypeAlias = dict[str, list[Timed]]
 
 Part: TypeAlias = tuple[int, str]
-"""A point and its key, or `DELAYS` and the name of a delay."""
+"""A point and its key, or `DELAYS` and one of `compare.Reference.delay_gaps`."""
 
 CRITERIA = {
     1: "state history",

@@ -17,6 +17,9 @@ from emulator.conformance.znodes import (
     partition_of_state,
 )
 
+STALL = ": stall "
+"""Between the producer with its partition, and the number of the stall (from 1)."""
+
 Delays: TypeAlias = dict[str, int]
 """Milliseconds by name."""
 
@@ -25,7 +28,7 @@ def delays_of(recording: Recording, stalls: dict[str, list[int]]) -> Delays:
     watch = StopWatch()
     watch.add(recording)
     for lane, gaps in stalls.items():
-        watch.out |= {f"{lane}: stall {i}": ms for i, ms in enumerate(gaps, 1)}
+        watch.out |= {f"{lane}{STALL}{i}": ms for i, ms in enumerate(gaps, 1)}
     return watch.out
 
 
@@ -34,6 +37,8 @@ class StopWatch:
 
     def __init__(self) -> None:
         self.out: Delays = {}
+        self.ended_ms: dict[str, int] = {}
+        """When each delay ended."""
         self._actions: list[int] = []
         self._decided: dict[tuple[str, int, tuple[int, ...]], int] = {}
         self._written: dict[tuple[str, int], int] = {}
@@ -66,7 +71,8 @@ class StopWatch:
             version = step.get("zk_version")
             if (written := self._written.get((partition, version or 0))) is not None:
                 what = f"{partition} v{version}: state write to metadata of broker {broker}"
-                self.out.setdefault(what, t - written)
+                if what not in self.out:
+                    self._measured(what, written, t)
 
     def _applied(self, op: Transaction) -> None:
         partition = partition_of_state(op.path)
@@ -78,13 +84,13 @@ class StopWatch:
             if self._controller_gone is not None:
                 self._elections += 1
                 what = f"election {self._elections}: /controller gone to new controller"
-                self.out[what] = op.t - self._controller_gone
+                self._measured(what, self._controller_gone, op.t)
             self._controller, self._controller_gone = op.broker, None
         elif op.path.startswith(NOTIFICATIONS) and op.op == "create":
             named = decode_notification(op.data).partitions
             last = max((self._last_written.get(str(p), op.t) for p in named), default=op.t)
             what = f"{op.path.removeprefix(NOTIFICATIONS)}: last state write to notification"
-            self.out[what] = op.t - last
+            self._measured(what, last, op.t)
 
     def _state_written(self, partition: str, op: Transaction) -> None:
         if not (version := op.version_after):
@@ -92,9 +98,12 @@ class StopWatch:
         self._written[partition, version] = self._last_written[partition] = op.t
         what, before = f"{partition} v{version}", bisect_right(self._actions, op.t)
         action = self._actions[before - 1] if before else 0
-        self.out[f"{what}: stimulus to state write"] = op.t - action
+        self._measured(f"{what}: stimulus to state write", action, op.t)
         if op.broker is None:
             return
         decided = self._decided.get((partition, op.broker, decode_state(op.data).isr))
         if decided is not None:
-            self.out[f"{what}: decision to state write"] = op.t - decided
+            self._measured(f"{what}: decision to state write", decided, op.t)
+
+    def _measured(self, what: str, since_ms: int, until_ms: int) -> None:
+        self.out[what], self.ended_ms[what] = until_ms - since_ms, until_ms

@@ -97,8 +97,17 @@ def export(
 
     facts: list[Fact] = []
     results: list[ProduceResult] = []
+    launched: set[int] = set()
+    """Brokers whose process is launched by an action, and does not run yet."""
     for event in trace:
         kind = type(event)
+        if isinstance(event, events.ActionApplied) and event.do == "start":
+            if not event.parameters.if_down:
+                launched.add(event.broker)
+        elif kind is events.BrokerStarting and event.broker in launched:
+            # The launch is recorded, half a second before a JVM's first log line.
+            launched.remove(event.broker)
+            continue
         if kind in _COPIED:
             converted: Iterable[Fact] = [_copied(event)]
         elif kind in _CONVERTERS:

@@ -119,8 +119,9 @@ def guided_lines(result: GuidedMatch) -> Iterator[str]:
     of = "" if len(choices.runs) == 1 else f" by {len(choices.runs)} runs"
     how = f"a match{of}" if result.is_match else "no match"
     yield (
-        f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.searches} searches,"
-        f" {progress.total} candidates ({progress.draws_per_second:.0f} per second)"
+        f"{choices.recording}: {how} after {progress.seconds:.1f} s, {progress.samples} samples,"
+        f" {progress.searches} searches, {progress.total} candidates"
+        f" ({progress.draws_per_second:.0f} per second)"
     )
     if result.is_match:
         yield (

@@ -66,6 +66,20 @@ class CacheOrder:
         is_trie = len(before) > IMMUTABLE_SMALL
         return list(immutable_set(partitions, self._library, self._hash, is_trie=is_trie)[0])
 
+    def rebalanced(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """All assigned partitions as the automatic rebalance filters them: up to 1.0 it is the
+        mutable HashMap itself."""
+        assigned = self.assigned(partitions)
+        return assigned if self._is_one_by_one else self.as_set(assigned)
+
+    def in_group(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """The members of one group of groupBy, which is a Map of the same kind."""
+        return self.of_map(partitions) if self._is_one_by_one else self.as_set(partitions)
+
+    def grouped(self, brokers: Iterable[int]) -> list[int]:
+        """The keys of groupBy, which were first seen in this order."""
+        return list(self._library.grouped_order(brokers, int))
+
     def replicas_as_set(self, replicas: Iterable[PartitionAndReplica]) -> list[PartitionAndReplica]:
         """An immutable Set to which these were added."""
         return list(immutable_set(replicas, self._library, self._replica_hash)[0])

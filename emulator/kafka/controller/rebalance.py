@@ -12,17 +12,20 @@ from emulator.trace.values import TopicPartition
 def partitions_to_rebalance(
     context: ControllerContext, imbalance_percentage: int, *, only_electable: bool = True
 ) -> list[list[TopicPartition]]:
-    """One list of partitions for each preferred broker. It is empty unless the share of partitions
-    that the broker should lead but does not exceeds the limit. It has the partitions whose
-    preferred replica is live and in the ISR, and none while a reassignment runs. Topics under
-    deletion do not count.
+    """One list of partitions for each preferred broker, in the order of groupBy. It is empty unless
+    the share of partitions that the broker should lead but does not exceeds the limit. It has the
+    partitions whose preferred replica is live and in the ISR, and none while a reassignment runs.
+    Topics under deletion do not count.
     """
     by_preferred: dict[int, list[TopicPartition]] = {}
-    for partition, assignment in context.assignments.items():
-        if assignment.replicas and partition.topic not in context.topics_to_be_deleted:
-            by_preferred.setdefault(assignment.replicas[0], []).append(partition)
+    order = context.order
+    for partition in order.rebalanced(context.assignments):
+        replicas = context.assignments[partition].replicas
+        if replicas and partition.topic not in context.topics_to_be_deleted:
+            by_preferred.setdefault(replicas[0], []).append(partition)
     elections: list[list[TopicPartition]] = []
-    for broker, partitions in by_preferred.items():
+    for broker in order.grouped(by_preferred):
+        partitions = order.in_group(by_preferred[broker])
         led_by_others = [
             p
             for p in partitions

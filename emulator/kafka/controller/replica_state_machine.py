@@ -26,7 +26,6 @@ from emulator.trace.values import TopicPartition
 from zk.client.codec import LeaderAndIsr, LeaderIsrAndControllerEpoch, ReplicaAssignment
 from zk.client.kafka_zk_client import KafkaZkClient
 from zk.errors import ZooKeeperError
-from zk.scala.library import LIBRARIES
 
 _S = ReplicaState
 VALID_PREVIOUS = {
@@ -133,15 +132,13 @@ class ReplicaStateMachine:
         """The replicas by broker, in the order of Scala's groupBy. Up to 1.0 each is alone: it is
         read and written before the next one, in the order of an immutable Set
         (ReplicaStateMachine.scala@1.0.2 handleStateChanges)."""
-        profile = self._host.profile
-        if profile.zookeeper_client == "zkclient":
+        if self._host.profile.zookeeper_client == "zkclient":
             members = self._context.order.replicas_as_set(replicas)
             return [(member.replica, [member]) for member in members]
         groups: dict[int, list[PartitionAndReplica]] = {}
         for replica in replicas:
             groups.setdefault(replica.replica, []).append(replica)
-        grouped = LIBRARIES[profile.scala].grouped_order(groups, int)
-        return [(broker, groups[broker]) for broker in grouped]
+        return [(broker, groups[broker]) for broker in self._context.order.grouped(groups)]
 
     async def _do_handle_state_changes(
         self, broker: int, replicas: Sequence[PartitionAndReplica], target: ReplicaState

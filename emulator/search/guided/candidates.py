@@ -171,12 +171,12 @@ def _from_shortly_before(wrong_at: Moment, best: Candidate, stream: Stream) -> C
         choice: seed
         for choice, seed in best.items()
         if choice[0] < wrong_at.segment
-        or (choice[0] == wrong_at.segment and _since_us(choice) < moment_us)
+        or (choice[0] == wrong_at.segment and since_us(choice) < moment_us)
     }
     return {**until_then, (wrong_at.segment, "", str(moment_us)): stream.bits()}
 
 
-def _since_us(choice: Choice) -> float:
+def since_us(choice: Choice) -> float:
     """The moment from which a choice holds; -inf: from the start of its segment."""
     _, actor, purpose = choice
     return float((actor.partition("@")[2] if actor else purpose) or -math.inf)

@@ -6,7 +6,7 @@ their choices with other latencies. This module must not know how the search wor
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -57,14 +57,7 @@ def guided(
 ) -> GuidedMatch:
     goal = goal_of(script, reference)
 
-    def examine(_: object, run: Recording) -> Examined:
-        return reference.examine(run)
-
-    def spans_delays(agreeing: Sequence[AgreeingRun]) -> bool:
-        choices = choices_of(reference.real, map(_run_of, agreeing), {})
-        return judge_choices(reference, script, choices, examine, budget.jobs)[0].matched
-
-    result = Restarts(goal, budget, on_progress, spans_delays).run()
+    result = Restarts(goal, budget, on_progress).run()
     best = result.agreeing or (result.nearest,)
     runs = [_run_of(one) if one else ChosenRun(1, ()) for one in best]
     draws: dict[str, int] = {}

@@ -23,7 +23,7 @@ from emulator.runs.session import Session
 from emulator.search.guided.candidates import Moment
 from emulator.search.guided.choices import record_streams
 from emulator.search.guided.partial import Contradiction, RealSide, RunningJudgement
-from emulator.search.guided.prefix import GRACE_MS, GRACE_OF_CREATION_MS
+from emulator.search.guided.prefix import GRACE_MS, GRACE_OF_CREATION_MS, UNTIMED_MS
 from emulator.trace import events
 from emulator.trace.events import AnyEvent
 
@@ -37,7 +37,7 @@ _THIN_MS = 60
 same."""
 _CREATIONS = ("create_topic", "add_partitions")
 _CREATION_MS = 1000
-_NEEDED_ACTIONS = ("up", "produce")
+_NEEDED_ACTIONS = ("up", "produce", "start")
 """Actions that the export needs for later events."""
 
 
@@ -166,9 +166,16 @@ class GuidedRun:
     """A run in progress, compared with the recording."""
 
     def __init__(
-        self, script: Script, real: RealSide, groups: list[SegmentGroup], seed: int
+        self,
+        script: Script,
+        real: RealSide,
+        groups: list[SegmentGroup],
+        seed: int,
+        grace_ms: int = GRACE_MS,
     ) -> None:
+        """`grace_ms`: for at least how long only one side may have an entry."""
         self.script, self.groups, self.seed = script, groups, seed
+        self._grace_ms = grace_ms
         self.choices: dict[Choice, int] = {}
         self.played = 0
         """The number of groups played so far."""
@@ -220,6 +227,10 @@ class GuidedRun:
         now_us = self._session.kernel.now - up_us
         return Moment(segment, began_us, min(at_ms * 1000, now_us))
 
+    def close(self) -> None:
+        """Take the world down."""
+        self._session.close()
+
     def whole(self) -> Recording:
         """The recording of the finished run."""
         script = self.script
@@ -256,11 +267,13 @@ class GuidedRun:
             return
         if event.path is not None and event.path.endswith("/state"):
             self._grow()
-            _stop_if(self._partial.wrong_state())
+            _stop_if(self._partial.wrong_state(self._grace_ms))
 
     def _judge(self, until_ms: int, stopping: Collection[int] = ()) -> None:
         self._grow()
-        grace_ms = self.group.grace_ms
+        grace_ms = max(self._grace_ms, self.group.grace_ms)
+        if grace_ms == UNTIMED_MS:
+            stopping = ()
         _stop_if(self._partial.contradiction(until_ms, stopping, grace_ms))
 
     def _grow(self) -> None:

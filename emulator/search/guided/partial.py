@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 
-from emulator.conformance.compare import TOLERANCE_MS, first_unequal
+from emulator.conformance.compare import NONE_SO_LONG, NONE_SO_SHORT, Reference, first_unequal
 from emulator.conformance.criteria import DELAYS, PRODUCED, Part, StateWrite
-from emulator.conformance.delays import StopWatch, delays_of
+from emulator.conformance.delays import STALL, StopWatch
 from emulator.conformance.producers import STALL_MS, STALLS
 from emulator.conformance.recording import ProduceResult, Recording
 from emulator.search.guided.prefix import (
@@ -46,17 +46,26 @@ class Contradiction:
 class RealSide:
     """The real recording, prepared for comparison."""
 
-    def __init__(self, real: Recording) -> None:
+    def __init__(self, reference: Reference) -> None:
+        real = reference.real
+        self.reference = reference
         self.course = RealCourse(real)
         self.acknowledged = Acknowledged()
         self.acknowledged.grow(real.results)
-        self.delays = delays_of(real, {})
+        self._stop_watch = StopWatch()
+        self._stop_watch.add(real)
         self._requests = [(fact["t"], fact["broker"]) for fact in real.of("zookeeper_request")]
 
     def last_request_ms(self, broker: int, before_ms: int) -> int:
         """When the broker sent its last recorded request before that moment; -1: none."""
         times = (t for t, sender in self._requests if sender == broker and t < before_ms)
         return max(times, default=-1)
+
+    def delay_ended_ms(self, what: str) -> int:
+        lane, _, nth = what.partition(STALL)
+        return (
+            self.acknowledged.ends(lane)[int(nth) - 1] if nth else self._stop_watch.ended_ms[what]
+        )
 
 
 class RunningJudgement:
@@ -87,7 +96,7 @@ class RunningJudgement:
             wrong = self._in_part(*self.target, until_ms, grace_ms)
         return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
-    def wrong_state(self) -> Contradiction | None:
+    def wrong_state(self, grace_ms: int = GRACE_MS) -> Contradiction | None:
         """A state that differs from the recording, or was not written there within the grace: it is
         wrong at once. Creations are exempt, because cold brokers are slow."""
         for key, lane in self._prefix.run.lanes[_STATES].items():
@@ -97,7 +106,7 @@ class RunningJudgement:
                 t, entry = lane[nth]
                 real_ms, expected = real[nth] if nth < len(real) else (NEVER_MS, None)
                 is_created = isinstance(entry, StateWrite) and not entry.version
-                if expected != entry or (real_ms > t + GRACE_MS and not is_created):
+                if expected != entry or (real_ms > t + grace_ms and not is_created):
                     wrong = Disagreement(t, _STATES, key, expected, entry, t)
                     return Contradiction(wrong, self.score(t + 1))
         return None
@@ -119,6 +128,8 @@ class RunningJudgement:
     def first_difference_ms(self, part: Part) -> int:
         """For a finished run: the time of the first difference in this part."""
         point, key = part
+        if point == DELAYS:
+            return self.real.delay_ended_ms(_delay_of(key))
         if point in SOFT and (wrong := self._prefix.in_lane(point, key, NEVER_MS)):
             return wrong.at_ms
         lane, differing = key.removesuffix(STALLS), list[int]()
@@ -132,11 +143,16 @@ class RunningJudgement:
         if point in SOFT:
             return self._prefix.in_lane(point, key, until_ms, grace_ms=grace_ms)
         if point == DELAYS:
-            # The delay differs by more than the tolerance.
-            real, run = self.real.delays.get(key), self._stop_watch.out.get(key)
-            if real is None or run is None or abs(run - real) <= TOLERANCE_MS:
+            reference, what = self.real.reference, _delay_of(key)
+            run_ms = self._delay_ms(what)
+            if run_ms is None:
                 return None
-            return Disagreement(until_ms, DELAYS, key, real, run, until_ms)
+            misses = (
+                reference.is_too_long if key.endswith(NONE_SO_SHORT) else reference.is_too_short
+            )
+            if not misses(what, run_ms):
+                return None
+            return Disagreement(until_ms, DELAYS, what, reference.delays[what], run_ms, until_ms)
         # The number of stalls differs throughout the grace period, so it is not just one that is
         # about to end.
         lane, moments = key.removesuffix(STALLS), (until_ms - GRACE_MS, until_ms)
@@ -148,35 +164,51 @@ class RunningJudgement:
             return Disagreement(until_ms, PRODUCED, key, ours[1], theirs[1], until_ms)
         return None
 
+    def _delay_ms(self, what: str) -> int | None:
+        """The run's delay; None: not yet."""
+        lane, _, nth = what.partition(STALL)
+        if not nth:
+            return self._stop_watch.out.get(what)
+        lengths_ms = self._acknowledged.stall_lengths_ms(lane)
+        return lengths_ms[int(nth) - 1] if len(lengths_ms) >= int(nth) else None
+
+
+def _delay_of(gap: str) -> str:
+    return gap.removesuffix(NONE_SO_SHORT).removesuffix(NONE_SO_LONG)
+
 
 class Acknowledged:
-    """The times of acknowledgements and of the ends of stalls, by producer and partition."""
+    """The times of acknowledgements and the stalls, by producer and partition."""
 
     def __init__(self) -> None:
         self.times: dict[str, list[int]] = defaultdict(list)
-        self._ends: dict[str, list[int]] = defaultdict(list)
+        self._stalls: dict[str, list[tuple[int, int]]] = defaultdict(list)
+        """The last acknowledgement before each stall, and the first one after it."""
 
     def grow(self, results: Iterable[ProduceResult]) -> None:
         for result in results:
             if result.result == "ok":
-                times, ends = self.times[result.lane], self._ends[result.lane]
+                times, stalls = self.times[result.lane], self._stalls[result.lane]
                 insort(times, result.t)
                 if times[-1] == result.t:
-                    ends += _ends_of_stalls(times[-2:])
+                    stalls += _stalls_in(times[-2:])
                 else:
-                    ends[:] = _ends_of_stalls(times)
+                    stalls[:] = _stalls_in(times)
 
     def ends(self, lane: str) -> list[int]:
         """The end of each stall."""
-        return self._ends.get(lane, [])
+        return [later for _, later in self._stalls.get(lane, [])]
+
+    def stall_lengths_ms(self, lane: str) -> list[int]:
+        return [later - t for t, later in self._stalls.get(lane, [])]
 
     def stalls(self, lane: str, until_ms: int) -> int:
         """The number of stalls by then, including a current one."""
         times = self.times.get(lane, [])
         before = bisect_left(times, until_ms)
         goes_on = bool(before) and until_ms - times[before - 1] > STALL_MS
-        return bisect_left(self._ends.get(lane, []), until_ms) + goes_on
+        return bisect_left(self.ends(lane), until_ms) + goes_on
 
 
-def _ends_of_stalls(times: list[int]) -> list[int]:
-    return [later for t, later in pairwise(times) if later - t > STALL_MS]
+def _stalls_in(times: list[int]) -> list[tuple[int, int]]:
+    return [(t, later) for t, later in pairwise(times) if later - t > STALL_MS]

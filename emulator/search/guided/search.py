@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -30,15 +31,12 @@ from emulator.search.guided.candidates import (
     Moment,
     Score,
     back_from,
+    since_us,
 )
 from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, group_at, groups_of
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
-from emulator.search.guided.prefix import Disagreement
-
-FREE_EVERY = 4
-"""One search in this many ignores the fitted phases, because isolated events may be late by
-chance."""
+from emulator.search.guided.prefix import UNTIMED_MS, Disagreement
 
 GROUPS_AT_LENGTH = 6
 """A long search may spend all its draws on this many groups."""
@@ -59,7 +57,7 @@ class Goal:
 
 
 def goal_of(script: Script, reference: Reference) -> Goal:
-    real = RealSide(reference.real)
+    real = RealSide(reference)
     starts_ms = [step.at_us // 1000 for step in script.scenario.steps]
     phases = phases_of(reference.real, script.scenario.running, starts_ms)
     return Goal(script, reference, real, groups_of(script, real), phases)
@@ -67,11 +65,13 @@ def goal_of(script: Script, reference: Reference) -> Goal:
 
 @dataclass(frozen=True)
 class AgreeingRun:
-    """The choices of a run that agrees in state history, controllers and control requests."""
+    """The choices of a run that agrees in state history, controllers and control requests, and the
+    parts that a match needs beside it."""
 
     seed: int
     choices: dict[Choice, int]
     examined: Examined
+    lacking: frozenset[Part]
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,31 @@ class SearchResult:
     score: Score
     choices: dict[Choice, int]
     wrong: Disagreement | None = None
+
+
+def sample(goal: Goal, seed: int, on_draw: OnCandidate) -> SearchResult:
+    """One run, of which only phases are chosen, played until its first contradiction."""
+    run = GuidedRun(goal.script, goal.real, goal.groups, seed, UNTIMED_MS)
+    with closing(run):
+        while not run.over:
+            number = run.played
+            contradiction = run.play_next_group(_fitted_phases(goal, seed, run.group))
+            on_draw(number, contradiction is None)
+            if contradiction is not None:
+                score = number, *contradiction.score
+                return SearchResult((), seed, score, run.choices, contradiction.wrong)
+        examined = goal.reference.examine(run.whole())
+        agreeing = [_agreeing_run(goal, run, examined)] if examined.agrees else []
+        return SearchResult(tuple(agreeing), seed, (run.played, 0, 0), run.choices)
+
+
+def _fitted_phases(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
+    """A boot's phases are chosen when its group begins; parts of a divided group have none."""
+    return {} if group.since else fitted(goal.phases, seed, group.segments)
+
+
+def _agreeing_run(goal: Goal, run: GuidedRun, examined: Examined) -> AgreeingRun:
+    return AgreeingRun(run.seed, run.choices, examined, goal.reference.lacking(examined))
 
 
 @dataclass(frozen=True)
@@ -144,23 +169,27 @@ class Search:
     one of the missing parts, and goes back to where that differed."""
 
     goal: Goal
-    seed: int
+    number: int
     limit: int
     on_draw: OnCandidate
     missing: Collection[Part] | None = None
     """The parts that no earlier agreeing run has (None: no earlier run)."""
+    start: AgreeingRun | SearchResult | None = None
+    """The run whose choices are tried first in each group; None: a new one."""
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> SearchResult:
-        goal = self.goal
-        guided_run = GuidedRun(goal.script, goal.real, goal.groups, self.seed)
+        goal, seed = self.goal, self.number
+        if self.start is not None:
+            seed = self.start.seed
+            self.memory.best = choices_by_group(goal.groups, self.start.choices)
         missing = sorted(self.missing or ())
-        # If only delays are missing, every second search targets one from the start.
-        if missing and missing[-1][0] == DELAYS and not self.seed % 2:
+        # If earlier runs agree, every second search targets what they lack from the start.
+        if missing and not self.number % 2:
             self.memory.target = missing[self._stream().below(len(missing))]
-        self._explore(guided_run)
+        self._explore(GuidedRun(goal.script, goal.real, goal.groups, seed))
         score, choices, wrong = self.memory.furthest
-        return SearchResult(tuple(self.memory.agreeing), self.seed, score, choices, wrong)
+        return SearchResult(tuple(self.memory.agreeing), seed, score, choices, wrong)
 
     def _explore(self, guided_run: GuidedRun) -> _Back:
         """From a run at the end of a group, find candidates for the rest."""
@@ -168,12 +197,9 @@ class Search:
             return self._judge_whole(guided_run)
         memory, group, number, party = self.memory, guided_run.group, guided_run.played, ""
         last_wrong: Disagreement | None = None
-        is_fitted = self.seed % FREE_EVERY
         tried = GroupHistory(
             group.segments,
-            fitted(self.goal.phases, self.seed, group.segments)
-            if is_fitted and not group.since
-            else {},
+            _fitted_phases(self.goal, self.number, group) if self.start is None else {},
             memory.best.get(number),
             memory.records.get(number, NOWHERE),
             group.parties,
@@ -231,7 +257,7 @@ class Search:
     def _stream(self) -> Stream:
         """The same draws in whatever process continues: they depend only on the seed and the draws
         spent."""
-        return Stream(mix(self.seed ^ mix(self.memory.spent)))
+        return Stream(mix(self.number ^ mix(self.memory.spent)))
 
     def _draw(self, guided_run: GuidedRun, candidate: Candidate) -> _Outcome:
         """Play one group and all that follows, in a child."""
@@ -262,7 +288,7 @@ class Search:
         if not examined.agrees:
             self.memory.record_progress(score, guided_run.choices)
             return self._back(self._blamed(number), score, "")
-        self.memory.agreeing.append(AgreeingRun(self.seed, guided_run.choices, examined))
+        self.memory.agreeing.append(_agreeing_run(self.goal, guided_run, examined))
         missing = still_missing(self.missing, self.memory.agreeing)
         if not missing:
             return self._back(-1, score, "")
@@ -283,8 +309,24 @@ class Search:
 
 def still_missing(before: Collection[Part] | None, agreeing: Sequence[AgreeingRun]) -> list[Part]:
     """The parts that match in no earlier run (None: no earlier run) and in none of these."""
-    missing = agreeing[0].examined.lacking if before is None else frozenset(before)
-    return sorted(missing.intersection(*(run.examined.lacking for run in agreeing)))
+    missing = agreeing[0].lacking if before is None else frozenset(before)
+    return sorted(missing.intersection(*(run.lacking for run in agreeing)))
+
+
+def choices_by_group(
+    groups: Sequence[SegmentGroup], choices: Mapping[Choice, int]
+) -> dict[int, Candidate]:
+    """The choices of a whole run, each with the group in which it holds first."""
+    by_group: dict[int, dict[Choice, int]] = {number: {} for number in range(len(groups))}
+    for choice, seed in choices.items():
+        number = max(
+            number
+            for number, group in enumerate(groups)
+            if choice[0] in group.segments
+            and (group.since_us is None or group.since_us <= since_us(choice))
+        )
+        by_group[number][choice] = seed
+    return dict(by_group)
 
 
 def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:
