@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from emulator.conformance.compare import Reference
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import read_recording
 from emulator.kernel.rng import Choice, Stream
@@ -27,7 +28,7 @@ each = pytest.mark.parametrize("name", NAMES)
 def test_every_moment_of_a_recording_belongs_to_one_group_and_none_is_long(name: str) -> None:
     real = read_recording(ROOT / name)
     script = script_of(real)
-    groups = groups_of(script, RealSide(real))
+    groups = groups_of(script, RealSide(Reference(real)))
     ends_ms = [group.moments[-1] for group in groups]
     assert ends_ms == sorted(ends_ms)
     assert ends_ms[-1] == script.scenario.duration_us // 1000
@@ -48,11 +49,11 @@ def test_a_run_that_was_played_group_by_group_is_repeated_by_its_choices(
 ) -> None:
     """Each group restarts all streams; contradictions are ignored."""
     real = read_recording(ROOT / name)
-    script, side = script_of(real), RealSide(real)
+    script, side = script_of(real), RealSide(Reference(real))
     groups = groups_of(script, side)
     monkeypatch.setattr(GuidedRun, "_judge", lambda *_: None)
     monkeypatch.setattr(
-        "emulator.search.guided.partial.RunningJudgement.wrong_state", lambda _: None
+        "emulator.search.guided.partial.RunningJudgement.wrong_state", lambda *_: None
     )
     run, stream = GuidedRun(script, side, groups, seed=5), Stream(77)
     for group in groups:

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from emulator.conformance.compare import TOLERANCE_MS
+from emulator.conformance.compare import NONE_SO_LONG, NONE_SO_SHORT, TOLERANCE_MS, Reference
 from emulator.conformance.criteria import DELAYS, PRODUCED, Part
+from emulator.conformance.delays import STALL
 from emulator.conformance.producers import STALLS
 from emulator.conformance.recording import Fact, ProduceResult, Recording, read_recording
 from emulator.conformance.znodes import partition_of_state
@@ -20,6 +21,7 @@ from emulator.search.guided.prefix import GRACE_MS, SOFT
 
 RECORDINGS = Path(__file__).parents[3] / "recordings"
 RANDOM_PAUSES = RECORDINGS / "repeats/kafka-2.6.3/random-pauses-6"
+GAPS = (NONE_SO_SHORT, NONE_SO_LONG)
 PLAYED = [RANDOM_PAUSES / "1", RANDOM_PAUSES / "4", RECORDINGS / "kafka-2.6.3/min-isr"]
 
 
@@ -30,7 +32,7 @@ def recorded(folder: Path) -> Recording:
 
 @cache
 def real_side(folder: Path) -> RealSide:
-    return RealSide(recorded(folder))
+    return RealSide(Reference(recorded(folder)))
 
 
 @cache
@@ -39,7 +41,8 @@ def parts_of(folder: Path) -> list[Part]:
     real = real_side(folder)
     lanes = [(point, key) for point in SOFT for key in real.course.lanes[point]]
     stalls = [(PRODUCED, f"{lane}{STALLS}") for lane in real.acknowledged.times]
-    return [*lanes, *stalls, *((DELAYS, what) for what in real.delays)]
+    gaps = [f"{what}{end}" for what in real.reference.delays for end in GAPS]
+    return [*lanes, *stalls, *((DELAYS, gap) for gap in gaps)]
 
 
 def piece(of: Recording, since_ms: int, until_ms: int) -> Recording:
@@ -73,16 +76,34 @@ def late(events: list[Fact], kind: str, by_ms: int) -> list[Fact]:
     return [{**e, "t": e["t"] + by_ms} if e["kind"] == kind else e for e in events]
 
 
-def test_a_delay_that_is_wanted_must_be_near_the_recorded_one_and_others_need_not() -> None:
+@pytest.mark.parametrize(
+    ("late_ms", "wrong"), [(TOLERANCE_MS + 51, NONE_SO_SHORT), (-201, NONE_SO_LONG)]
+)
+def test_a_wanted_delay_must_not_be_on_the_same_side_again_and_others_may(
+    late_ms: int, wrong: str
+) -> None:
     real = recorded(PLAYED[0])
     partial = RunningJudgement(real_side(PLAYED[0]))
-    partial.grow(replace(real, events=late(real.events, "update_metadata", TOLERANCE_MS + 51)))
-    wanted = next(part for part in parts_of(PLAYED[0]) if "to metadata of broker" in part[1])
+    partial.grow(replace(real, events=late(real.events, "update_metadata", late_ms)))
+    wanted = next(
+        name for point, name in parts_of(PLAYED[0]) if point == DELAYS and "to metadata of" in name
+    ).rpartition(": ")[0]
     assert partial.contradiction(5000) is None
-    partial.target = wanted
-    contradiction = partial.contradiction(5000)
-    assert contradiction is not None
-    assert (contradiction.wrong.point, contradiction.wrong.key) == wanted
+    for gap in GAPS:
+        partial.target = DELAYS, f"{wanted}{gap}"
+        contradiction = partial.contradiction(5000)
+        assert (contradiction is not None) == (gap == wrong)
+        if contradiction is not None:
+            assert (contradiction.wrong.point, contradiction.wrong.key) == (DELAYS, wanted)
+
+
+def test_a_stall_is_a_delay_that_ends_where_the_recorded_one_does() -> None:
+    partial = RunningJudgement(RealSide(Reference(stalling(4000, 9000))))
+    partial.grow(stalling(4000, (9000, 1700)))
+    for nth, end_ms in ((1, 4000), (2, 9000)):
+        partial.target = part = (DELAYS, f"o-0 acks=1{STALL}{nth}{NONE_SO_LONG}")
+        assert (partial.contradiction(12_000) is not None) == (nth == 2)
+        assert partial.first_difference_ms(part) == end_ms
 
 
 @pytest.mark.parametrize("wanted", [True, False])
@@ -98,9 +119,11 @@ def test_a_race_that_is_lost_is_a_contradiction_only_where_it_is_wanted(wanted: 
     assert abs(partial.first_difference_ms(part) - lost["t"]) <= 1
 
 
-def stalling(*ends_ms: int) -> Recording:
-    """A record every 100 ms but in the two seconds before each of these times."""
-    times = (t for t in range(0, 20_000, 100) if not any(e - 2000 < t < e for e in ends_ms))
+def stalling(*ends_ms: int | tuple[int, int]) -> Recording:
+    """A record every 100 ms but in the two seconds before each of these times, or in as many ms as
+    are given."""
+    gaps = [end if isinstance(end, tuple) else (end, 2000) for end in ends_ms]
+    times = (t for t in range(0, 20_000, 100) if not any(e - ms < t < e for e, ms in gaps))
     results = [ProduceResult(t, "o", "1", 0, "ok") for t in times]
     return Recording({"kafka": "2.6.3"}, [], results)
 
@@ -112,7 +135,7 @@ def stalling(*ends_ms: int) -> Recording:
 def test_a_stall_more_or_less_is_wrong_since_the_first_that_only_one_side_has(
     ends_ms: tuple[int, ...], since_ms: int
 ) -> None:
-    partial = RunningJudgement(RealSide(stalling(4000, 9000)))
+    partial = RunningJudgement(RealSide(Reference(stalling(4000, 9000))))
     partial.target = part = (PRODUCED, f"o-0 acks=1{STALLS}")
     partial.grow(stalling(*ends_ms))
     assert partial.contradiction(since_ms - 600) is None or since_ms == 4000

@@ -35,9 +35,27 @@ def test_both_tasks_of_a_boot_begin_together_within_what_is_declared(folder: Pat
     assert any(p.expiration_ms is not None or p.propagation_ms is not None for p in phases)
 
 
+FITTED = range(1, 21, 4)
+"""Seeds with all phases."""
+
+
+def test_of_four_seeds_one_has_no_phase_one_all_of_them_and_two_half_of_them() -> None:
+    boots = tuple(Phase(broker, -130, None) for broker in range(1, 6))
+    phases = Phases(boots, 500, ticked_ms=40)
+
+    def chosen(seed: int) -> set[str]:
+        return {actor for _, actor, _ in fitted(phases, seed)}
+
+    assert not any(chosen(seed) for seed in range(0, 40, 4))
+    assert {len(chosen(seed)) for seed in FITTED} == {6}
+    numbers = [len(chosen(seed)) for seed in range(80) if seed % 4 > 1]
+    assert 2.4 < sum(numbers) / len(numbers) < 3.6
+    assert {0, 1, 2, 3, 4, 5, 6} >= set(numbers) > {2, 3, 4}
+
+
 def test_seeds_are_chosen_whose_draws_come_near() -> None:
     phase = Phase(2, expiration_ms=-130, propagation_ms=-120)
-    for seed in range(5):
+    for seed in FITTED:
         choices = fitted(Phases((phase,), 500, None), seed)
         assert {purpose for _, _, purpose in choices} <= set(TABLE)
         before = drawn(choices, "broker-2", "replica_manager_to_registration")
@@ -62,7 +80,7 @@ def test_up_to_1_0_the_controller_starts_before_the_registration_and_is_elected_
         "replica_manager"
     ]
     phase = Phase(2, expiration_ms=-220, propagation_ms=None, to_registration=late_registration)
-    choices = fitted(Phases((phase,), 500, None), 3)
+    choices = fitted(Phases((phase,), 500, None), FITTED[0])
     elected = drawn(choices, "broker-2", f"while_elected_{threads}")
     before = drawn(choices, "broker-2", f"replica_manager_to_late_registration_{threads}")
     startup = drawn(choices, "broker-2", "replica_manager_startup")
@@ -99,7 +117,7 @@ def test_the_ticks_on_which_sessions_expired_are_chosen() -> None:
     real = read_recording(RECORDINGS / "kafka-2.6.3" / "min-isr")
     phases = phases_of(real, running)
     assert phases.ticked_ms is not None
-    for seed in range(3):
+    for seed in FITTED:
         chosen = fitted(phases, seed)[0, "zookeeper", "zk_tick"]
         late_ms = (phases.ticked_ms + Stream(chosen).below(500)) % 500
         assert late_ms <= 6 or late_ms >= 498

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from emulator.conformance.compare import Difference, Examined, Reference, conclude
 from emulator.conformance.criteria import DELAYS
 from emulator.conformance.recording import read_recording
-from emulator.search.guided.restarts import luby, missing_in, needed
-from emulator.search.guided.search import AgreeingRun
+from emulator.search.guided.restarts import luby, needed
+from emulator.search.guided.search import AgreeingRun, still_missing
 
 FLAPPING = Path(__file__).parents[3] / "recordings/kafka-2.6.3/flapping"
 PARTS = [(5, "a"), (5, "b"), (6, "c"), (7, "d")]
@@ -30,11 +30,18 @@ def found(*parts: tuple[int, str], late_ms: int = 0) -> AgreeingRun:
         for point in range(1, 8)
     }
     delays = {what: ms + late_ms for what, ms in reference().delays.items()}
-    return AgreeingRun(1, {}, Examined("seed 1", differences, delays))
+    examined = Examined("seed 1", differences, delays)
+    return AgreeingRun(1, {}, examined, reference().lacking(examined))
 
 
 def missing(runs: list[AgreeingRun]) -> set[tuple[int, str]]:
-    return set(missing_in(conclude(reference(), [run.examined for run in runs])))
+    """And the verdict on these runs is the same."""
+    parts = still_missing(None, runs)
+    verdict = conclude(reference(), [run.examined for run in runs])
+    assert verdict.matched == (not parts)
+    outside = {timing.what for timing in verdict.timings if not timing.inside}
+    assert {gap.rpartition(": ")[0] for point, gap in parts if point == DELAYS} == outside
+    return set(parts)
 
 
 def test_mostly_short_searches_now_and_then_a_longer_one() -> None:
@@ -52,9 +59,9 @@ def test_what_no_run_is_equal_in_is_missing_and_a_delay_that_none_comes_near() -
 def test_of_runs_that_are_a_match_together_only_those_are_kept_that_it_takes() -> None:
     a, b, c, d = PARTS
     one, other = found(a, b), found(c)
-    assert needed(reference(), [found(a, b, c), one, found(b, c, d), other]) == [one, other]
-    assert needed(reference(), [found(a), found(), found(b)]) == [found()]
-    assert needed(reference(), []) == []
+    assert needed([found(a, b, c), one, found(b, c, d), other]) == [one, other]
+    assert needed([found(a), found(), found(b)]) == [found()]
+    assert needed([]) == []
 
 
 @given(runs=st.lists(st.sets(st.sampled_from(PARTS)), min_size=1, max_size=6))
@@ -63,7 +70,7 @@ def test_who_goes_takes_nothing_along_and_whoever_stays_is_needed(
     runs: list[set[tuple[int, str]]],
 ) -> None:
     of = [found(*sorted(parts)) for parts in runs]
-    kept = needed(reference(), of)
+    kept = needed(of)
     assert missing(kept) == missing(of)
     for run in kept if len(kept) > 1 else []:
         assert missing([one for one in kept if one is not run]) > missing(of)
