@@ -97,17 +97,8 @@ def export(
 
     facts: list[Fact] = []
     results: list[ProduceResult] = []
-    launched: set[int] = set()
-    """Brokers whose process is launched by an action, and does not run yet."""
-    for event in trace:
+    for event in _started_once(trace):
         kind = type(event)
-        if isinstance(event, events.ActionApplied) and event.do == "start":
-            if not event.parameters.if_down:
-                launched.add(event.broker)
-        elif kind is events.BrokerStarting and event.broker in launched:
-            # The launch is recorded, half a second before a JVM's first log line.
-            launched.remove(event.broker)
-            continue
         if kind in _COPIED:
             converted: Iterable[Fact] = [_copied(event)]
         elif kind in _CONVERTERS:
@@ -130,6 +121,20 @@ def export(
     # A process that ended made way for the next one, which may start in the same millisecond.
     facts = sorted([*exits, *facts], key=lambda fact: fact["t"])
     return Recording(settings, facts, sorted(results, key=lambda result: result.t), name)
+
+
+def _started_once(trace: Iterable[AnyEvent]) -> Iterator[AnyEvent]:
+    """All events, but of an action that launches a process and the begin of that process only the
+    action: a driver notes the launch, half a second before the JVM's first log line."""
+    launched: set[int] = set()
+    for event in trace:
+        if isinstance(event, events.ActionApplied) and event.do == "start":
+            if not event.parameters.if_down:
+                launched.add(event.broker)
+        elif isinstance(event, events.BrokerStarting) and event.broker in launched:
+            launched.remove(event.broker)
+            continue
+        yield event
 
 
 def _copied(event: Event) -> Fact:

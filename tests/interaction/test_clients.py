@@ -462,6 +462,19 @@ def test_each_scan_of_topics_is_0_6_ms_later_in_its_second() -> None:
         assert (len(scans), scans[-1] - scans[0]) == (30, 29_018)
 
 
+def test_a_refresh_each_second_comes_with_the_scan_of_topics_for_ever() -> None:
+    """librdkafka's debug log beside a broker that was killed: "refresh unavailable topics" and
+    "periodic topic and broker list refresh" in the same 0.1 ms, of each of 16 seconds."""
+    with OneBroker(7) as cluster:
+        cluster.leader = -1
+        cluster.producer(topic_metadata_refresh_interval_ms=1000).hand_over(1)
+        cluster.run_ms(60_100)
+        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        pairs = [ms for ms in asked if ms % 1000 < 300 and ms >= 1000]
+        assert (len(pairs), pairs[-2] - pairs[0]) == (120, 59_036)
+        assert all(s - first <= 1 for first, s in zip(pairs[::2], pairs[1::2], strict=True))
+
+
 def test_metadata_is_refreshed_at_the_seconds_of_a_clients_life_however_late_it_gets_going() -> (
     None
 ):

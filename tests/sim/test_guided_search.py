@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from emulator.conformance.compare import Examined, Reference, conclude
+from emulator.conformance.compare import NONE_SO_LONG, Examined, Reference, conclude
+from emulator.conformance.criteria import DELAYS
 from emulator.conformance.player import script_of
 from emulator.conformance.recording import Recording, read_recording
 from emulator.search.guided.choices import choices_of, chosen_run, replay, write_choices
 from emulator.search.guided.guided import GuidedMatch, guided, names_of
 from emulator.search.guided.restarts import Budget, Restarts, Result, luby
-from emulator.search.guided.search import goal_of
+from emulator.search.guided.search import Search, goal_of, sample
 from emulator.worlds.latency import TABLE
 from tests.conformance.alterations import ALTERATIONS, Alteration
 
@@ -56,10 +57,10 @@ def test_the_searches_of_a_parent_that_was_killed_end() -> None:
         process.communicate(timeout=60)
 
 
-def searched(real: Recording) -> Result:
+def searched(real: Recording, samples: int = 0) -> Result:
     reference = Reference(real)
     goal = goal_of(script_of(real), reference)
-    return Restarts(goal, BUDGET, lambda _: None).run()
+    return Restarts(goal, replace(BUDGET, first_samples=samples), lambda _: None).run()
 
 
 @cache
@@ -123,10 +124,43 @@ def test_its_choices_replay_alone_in_a_process_that_never_saw_the_recording(
         assert Reference(recorded()).examine(alone).agrees
 
 
+def test_samples_are_a_match_where_random_seeds_are_one_and_no_search_begins() -> None:
+    real = read_recording(ROOT / "tests/recordings/kafka-2.6.3/shrink-expand")
+    result = searched(real, samples=10)
+    assert result.matched
+    assert result.progress.searches == 0
+    script, reference = script_of(real), Reference(real)
+    runs = [replay(script, chosen_run(one.seed, one.choices))[0] for one in result.agreeing]
+    assert conclude(reference, [reference.examine(run) for run in runs]).matched
+
+
+def test_a_sample_may_be_late_and_says_then_which_delay_is_still_missing() -> None:
+    (late,) = (kind for kind in ALTERATIONS if kind.name == "a notification a second late")
+    real = read_recording(ROOT / "tests/recordings/kafka-2.6.3/shrink-expand")
+    goal = goal_of(script_of(real), Reference(late.altered(real, 1)))
+    agreeing = [run for seed in range(4) for run in sample(goal, seed, lambda *_: None).agreeing]
+    assert agreeing
+    gaps = {key for run in agreeing for point, key in run.lacking if point == DELAYS}
+    assert any("to notification" in gap and gap.endswith(NONE_SO_LONG) for gap in gaps)
+
+
+def test_a_search_starts_from_a_run_and_repeats_it_where_nothing_is_missing() -> None:
+    reference = Reference(recorded())
+    goal = goal_of(script_of(recorded()), reference)
+    number = next(n for n in range(1, 40) if sample(goal, n, lambda *_: None).agreeing)
+    (start,) = sample(goal, number, lambda *_: None).agreeing
+    one_draw_each = len(goal.groups)
+    found = Search(goal, 2, one_draw_each, lambda *_: None, missing=[], start=start).run()
+    assert [(one.seed, one.choices) for one in found.agreeing] == [(start.seed, start.choices)]
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize("samples", [0, 6])
 @pytest.mark.parametrize("alteration", ALTERED, ids=lambda kind: kind.name)
-def test_the_same_search_finds_nothing_where_one_fact_is_altered(alteration: Alteration) -> None:
-    assert searched(alteration.altered(recorded(), 1)).agreeing == ()
+def test_the_same_search_finds_nothing_where_one_fact_is_altered(
+    alteration: Alteration, samples: int
+) -> None:
+    assert searched(alteration.altered(recorded(), 1), samples).agreeing == ()
 
 
 @pytest.mark.slow

@@ -34,6 +34,9 @@ GRACE_MS = 250
 GRACE_OF_CREATION_MS = 3000
 """After a creation: the first logs of brokers on a slow machine took up to 2.2 s, and their roles
 were announced only then."""
+LOOSE_MS = 3000
+"""The grace of a search that starts from a run: longer than a propagation period, so that the run
+itself passes, although it was never held to the recorded times."""
 UNTIMED_MS = 1 << 62
 """The grace with which only an entry that differs is a contradiction, as for the verdict: it does
 not matter when something happens, if it is in order and some run's delays cover it."""

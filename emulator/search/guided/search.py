@@ -36,7 +36,7 @@ from emulator.search.guided.candidates import (
 from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, group_at, groups_of
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
-from emulator.search.guided.prefix import UNTIMED_MS, Disagreement
+from emulator.search.guided.prefix import GRACE_MS, LOOSE_MS, UNTIMED_MS, Disagreement
 
 GROUPS_AT_LENGTH = 6
 """A long search may spend all its draws on this many groups."""
@@ -179,15 +179,15 @@ class Search:
     memory: Memory = field(default_factory=Memory)
 
     def run(self) -> SearchResult:
-        goal, seed = self.goal, self.number
+        goal, seed, grace_ms = self.goal, self.number, GRACE_MS
         if self.start is not None:
-            seed = self.start.seed
+            seed, grace_ms = self.start.seed, LOOSE_MS
             self.memory.best = choices_by_group(goal.groups, self.start.choices)
         missing = sorted(self.missing or ())
         # If earlier runs agree, every second search targets what they lack from the start.
         if missing and not self.number % 2:
             self.memory.target = missing[self._stream().below(len(missing))]
-        self._explore(GuidedRun(goal.script, goal.real, goal.groups, seed))
+        self._explore(GuidedRun(goal.script, goal.real, goal.groups, seed, grace_ms))
         score, choices, wrong = self.memory.furthest
         return SearchResult(tuple(self.memory.agreeing), seed, score, choices, wrong)
 

@@ -102,6 +102,21 @@ def test_a_start_that_may_find_the_broker_running_is_a_stimulus_only_if_a_proces
     assert starts == [{"t": 1, "kind": "stimulus", "do": "start", "broker": 2}]
 
 
+def test_a_start_is_one_stimulus_although_its_process_begins_later() -> None:
+    """A second one began the delay of whatever was written before the registration anew."""
+    trace: list[AnyEvent] = [
+        events.BrokerStarting(0, 1000, 3, "", -1, "2.6"),
+        events.ActionApplied(1, UP_US, 0, "", -1, "up", Parameters()),
+        events.ActionApplied(2, UP_US + 5_000, 3, "", -1, "start", Parameters()),
+        events.BrokerStarting(3, UP_US + 505_000, 3, "", 2, "2.6"),
+        events.BrokerExited(4, UP_US + 900_000, 3, "", -1),
+        events.ActionApplied(5, UP_US + 2_000_000, 3, "", -1, "start", Parameters()),
+        events.BrokerStarting(6, UP_US + 2_500_000, 3, "", 5, "2.6"),
+    ]
+    starts = [fact["t"] for fact in export(trace, SETTINGS).events if fact["do"] == "start"]
+    assert starts == [(1000 - UP_US) // 1000, 5, 2000]
+
+
 def test_a_process_ends_before_the_next_one_starts_in_the_same_millisecond() -> None:
     exited = {"t": 9, "kind": "stimulus", "do": "exited", "broker": 1}
     trace: list[AnyEvent] = [

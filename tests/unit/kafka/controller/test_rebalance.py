@@ -92,3 +92,25 @@ def test_a_partition_without_a_known_leader_does_not_count_as_led_by_others() ->
     context = cluster(1, 2)
     del context.leadership[TopicPartition("t", 1)]
     assert numbers(context) == []
+
+
+def test_brokers_take_their_turns_in_the_order_of_group_by() -> None:
+    """Recorded (2.6.3, random script 141): t1-3, whose preferred leader is broker 1, before t1-4,
+    which was reassigned to broker 2, and comes first in the map of t1's partitions."""
+    context = ControllerContext(CacheOrder(profiles()["2.6"]))
+    context.live_brokers = {b: (LiveBroker(b, f"host-{b}", 9092), 1) for b in (1, 2, 3)}
+    replicas = {
+        "t0": [(2, 1), (3, 1), (2, 1), (1, 3)],
+        "t1": [(2, 1, 3), (3, 2, 1), (2, 3, 1), (1, 2, 3), (2, 1, 3)],
+    }
+    led_by = {("t1", 3): 2, ("t1", 4): 1}
+    for topic, assignments in replicas.items():
+        context.all_topics[topic] = None
+        for number, assignment in enumerate(assignments):
+            partition = TopicPartition(topic, number)
+            context.assignments[partition] = ReplicaAssignment(assignment)
+            leader = led_by.get(partition, assignment[0])
+            state = LeaderAndIsr(leader, 4, assignment, 5)
+            context.leadership[partition] = LeaderIsrAndControllerEpoch(state, 7)
+    elections = [group for group in partitions_to_rebalance(context, 10) if group]
+    assert elections == [[TopicPartition("t1", 3)], [TopicPartition("t1", 4)]]
