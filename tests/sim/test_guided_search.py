@@ -172,6 +172,14 @@ def test_nor_where_a_fact_is_altered_that_each_run_may_lack(alteration: Alterati
     assert not result.matched
 
 
+@pytest.mark.slow
+def test_a_single_process_goes_on_with_samples_between_its_searches_if_they_agree() -> None:
+    agreeing = searched(RACED[0].altered(recorded(), 1), samples=2).progress
+    assert (agreeing.samples, agreeing.searches) == (5, 3)
+    different = searched(ALTERED[0].altered(recorded(), 1), samples=2).progress
+    assert (different.samples, different.searches) == (2, 3)
+
+
 def test_choices_hold_what_a_search_without_a_match_came_to() -> None:
     altered = ALTERED[0].altered(recorded(), 0)
     result = searched(altered)

@@ -165,8 +165,8 @@ class Memory:
 
 @dataclass
 class Search:
-    """One search from the boot on, with a limited number of draws. After an agreeing run it targets
-    one of the missing parts, and goes back to where that differed."""
+    """One search from the boot on, with a limited number of draws. It targets one of the parts that
+    agreeing runs lack, and after each of its own goes back to where the next target differed."""
 
     goal: Goal
     number: int
@@ -183,9 +183,7 @@ class Search:
         if self.start is not None:
             seed, grace_ms = self.start.seed, LOOSE_MS
             self.memory.best = choices_by_group(goal.groups, self.start.choices)
-        missing = sorted(self.missing or ())
-        # If earlier runs agree, every second search targets what they lack from the start.
-        if missing and not self.number % 2:
+        if missing := sorted(self.missing or ()):
             self.memory.target = missing[self._stream().below(len(missing))]
         self._explore(GuidedRun(goal.script, goal.real, goal.groups, seed, grace_ms))
         score, choices, wrong = self.memory.furthest
