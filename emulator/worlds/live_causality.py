@@ -117,10 +117,14 @@ class LiveCauses:
         does.
         """
         client = self._client_of(transaction.session_id)
-        in_flight = self._applied(client, transaction)
-        if in_flight is None and client:  # the server's log was faster than the tap's thread
+        waiting, fits = self._to_apply[client], partial(_fits, transaction)
+        in_flight = _pop_first(waiting, lambda one: not one.lost and fits(one))
+        if in_flight is None and client:
+            # The server's log may be faster than the tap's thread; a retry, too, may be on its way.
             self._catch_up()
-            in_flight = self._applied(client, transaction)
+            in_flight = _pop_first(waiting, lambda one: not one.lost and fits(one))
+        if in_flight is None:
+            in_flight = _pop_first(waiting, fits)
         cause = in_flight.passed if in_flight is not None else -1
         emit = self._observer.on_transaction
         seq = self._emit_as(self._server, cause, lambda: emit(at_us, transaction))
@@ -130,12 +134,6 @@ class LiveCauses:
             self._sessions[transaction.session_id] = seq
         for change in changes_of(transaction):
             self._changes[change].append((transaction.zxid, seq))
-
-    def _applied(self, client: str, transaction: Transaction) -> InFlightRequest | None:
-        waiting, fits = self._to_apply[client], partial(_fits, transaction)
-        return _pop_first(waiting, lambda one: not one.lost and fits(one)) or _pop_first(
-            waiting, fits
-        )
 
     @contextmanager
     def _as_of(self, at_us: int) -> Iterator[None]:

@@ -62,6 +62,33 @@ def test_a_transaction_that_is_seen_before_its_request_waits_for_it() -> None:
     assert (flight.passed, flight.applied) == (0, 1)
 
 
+def test_the_transaction_of_a_retry_that_is_on_its_way_is_not_that_of_the_lost_request() -> None:
+    stage = Stage()
+    wire = Wire(stage.kernel, {0xB1: "broker-1"})
+    lost = wire.passes(BROKERS_WRITE)
+    wire.behind.pop()()
+    lost.lost = True
+    retry = wire.passes(BROKERS_WRITE)
+    wire.causes.on_transaction(0, ITS_TRANSACTION)
+    assert kinds_and_causes(stage.sink) == [
+        (ZkRequest, 0, -1),
+        (ZkRequest, 1, -1),
+        (ZkTransaction, 2, 1),
+    ]
+    assert (lost.applied, retry.applied) == (-1, 2)
+
+
+def test_a_lost_request_was_applied_if_nothing_else_can_have_been() -> None:
+    stage = Stage()
+    wire = Wire(stage.kernel, {0xB1: "broker-1"})
+    lost = wire.passes(BROKERS_WRITE)
+    wire.behind.pop()()
+    lost.lost = True
+    wire.causes.on_transaction(0, ITS_TRANSACTION)
+    assert kinds_and_causes(stage.sink) == [(ZkRequest, 0, -1), (ZkTransaction, 1, 0)]
+    assert lost.applied == 1
+
+
 def test_nobody_is_asked_about_the_transaction_of_a_stranger() -> None:
     stage = Stage()
     wire = Wire(stage.kernel, {})
