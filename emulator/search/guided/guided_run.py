@@ -274,7 +274,9 @@ class GuidedRun:
         grace_ms = max(self._grace_ms, self.group.grace_ms)
         if grace_ms == UNTIMED_MS:
             stopping = ()
-        _stop_if(self._partial.contradiction(until_ms, stopping, grace_ms))
+        # A lost race in the targeted part must show in its own group, where it can be drawn again.
+        target_grace_ms = self.group.grace_ms
+        _stop_if(self._partial.contradiction(until_ms, stopping, grace_ms, target_grace_ms))
 
     def _grow(self) -> None:
         """Pass the new events to the judgement, each exported once. Some earlier actions are

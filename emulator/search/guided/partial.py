@@ -87,13 +87,18 @@ class RunningJudgement:
         self._stop_watch.add(piece)
 
     def contradiction(
-        self, until_ms: int, stopping: Collection[int] = (), grace_ms: int = GRACE_MS
+        self,
+        until_ms: int,
+        stopping: Collection[int] = (),
+        grace_ms: int = GRACE_MS,
+        target_grace_ms: int = GRACE_MS,
     ) -> Contradiction | None:
         """The first contradiction before `until_ms`; the brokers in `stopping` are about to be
-        stopped."""
+        stopped. `grace_ms`: for how long only one side may have an entry; `target_grace_ms`: the
+        same in the part that must match, too."""
         wrong = self._prefix.disagreement(until_ms, HARD, stopping, grace_ms)
         if wrong is None and self.target is not None:
-            wrong = self._in_part(*self.target, until_ms, grace_ms)
+            wrong = self._in_part(*self.target, until_ms, target_grace_ms)
         return Contradiction(wrong, self.score(until_ms)) if wrong else None
 
     def wrong_state(self, grace_ms: int = GRACE_MS) -> Contradiction | None:
