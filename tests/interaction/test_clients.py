@@ -51,6 +51,10 @@ class OneBroker:
         self.seen: list[str] = []
         self.held: list[Callable[[], None]] = []
 
+    def queried_ms(self) -> list[int]:
+        """When each metadata query arrived."""
+        return [int(line.split()[0]) for line in self.seen if line.endswith("metadata")]
+
     def __enter__(self) -> Self:
         return self
 
@@ -422,11 +426,11 @@ def test_leaders_are_asked_for_at_once_and_ever_less_often_until_all_partitions_
         cluster.leader = -1
         producer.hand_over(1)
         cluster.run_ms(900)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         assert [later - t for t, later in pairwise(asked)] == [100, 200, 400]
         cluster.leader = 1
         cluster.run_ms(3000)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         assert len(asked) == 5
         assert [r[1] for r in cluster.results()] == ["ok"]
 
@@ -441,11 +445,11 @@ def test_a_topic_that_does_not_exist_yet_is_asked_for_like_a_leader_and_at_each_
         producer = Producer("producer-1", cluster.bootstrap, process, [ORDERS_0], settings)
         producer.hand_over(1)
         cluster.run_ms(1600)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         assert [ms - ms % 50 for ms in asked] == [0, 100, 300, 700, 1000, 1500]
         cluster.topics = ("orders",)
         cluster.run_ms(3000)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         assert [ms - ms % 50 for ms in asked[6:]] == [2000]
         assert [r[1] for r in cluster.results()] == ["ok"]
 
@@ -457,7 +461,7 @@ def test_each_scan_of_topics_is_0_6_ms_later_in_its_second() -> None:
         cluster.leader = -1
         cluster.producer(topic_metadata_refresh_interval_ms=600_000).hand_over(1)
         cluster.run_ms(30_100)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         scans = [ms for ms in asked if ms % 1000 < 300 and ms >= 1000]
         assert (len(scans), scans[-1] - scans[0]) == (30, 29_018)
 
@@ -469,7 +473,7 @@ def test_a_refresh_each_second_comes_with_the_scan_of_topics_for_ever() -> None:
         cluster.leader = -1
         cluster.producer(topic_metadata_refresh_interval_ms=1000).hand_over(1)
         cluster.run_ms(60_100)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         pairs = [ms for ms in asked if ms % 1000 < 300 and ms >= 1000]
         assert (len(pairs), pairs[-2] - pairs[0]) == (120, 59_036)
         assert all(s - first <= 1 for first, s in zip(pairs[::2], pairs[1::2], strict=True))
@@ -484,7 +488,7 @@ def test_metadata_is_refreshed_at_the_seconds_of_a_clients_life_however_late_it_
         producer = Producer("producer-1", cluster.bootstrap, process, [ORDERS_0], settings, 300_000)
         producer.hand_over(1)
         cluster.run_ms(3500)
-        asked = [int(line.split()[0]) for line in cluster.seen if line.endswith("metadata")]
+        asked = cluster.queried_ms()
         assert [ms - ms % 50 for ms in asked] == [300, 1000, 2000, 3000]
 
 

@@ -66,14 +66,9 @@ class CacheOrder:
         is_trie = len(before) > IMMUTABLE_SMALL
         return list(immutable_set(partitions, self._library, self._hash, is_trie=is_trie)[0])
 
-    def rebalanced(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """All assigned partitions as the automatic rebalance filters them: up to 1.0 it is the
-        mutable HashMap itself."""
-        assigned = self.assigned(partitions)
-        return assigned if self._is_one_by_one else self.as_set(assigned)
-
-    def in_group(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """The members of one group of groupBy, which is a Map of the same kind."""
+    def collected(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """What filter or groupBy makes of all assigned partitions: up to 1.0 another mutable
+        HashMap, because the map itself is filtered, then an immutable Set or Map."""
         return self.of_map(partitions) if self._is_one_by_one else self.as_set(partitions)
 
     def grouped(self, brokers: Iterable[int]) -> list[int]:

@@ -19,13 +19,13 @@ def partitions_to_rebalance(
     """
     by_preferred: dict[int, list[TopicPartition]] = {}
     order = context.order
-    for partition in order.rebalanced(context.assignments):
+    for partition in order.collected(order.assigned(context.assignments)):
         replicas = context.assignments[partition].replicas
         if replicas and partition.topic not in context.topics_to_be_deleted:
             by_preferred.setdefault(replicas[0], []).append(partition)
     elections: list[list[TopicPartition]] = []
     for broker in order.grouped(by_preferred):
-        partitions = order.in_group(by_preferred[broker])
+        partitions = order.collected(by_preferred[broker])
         led_by_others = [
             p
             for p in partitions

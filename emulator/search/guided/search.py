@@ -182,7 +182,7 @@ class Search:
         goal, seed, grace_ms = self.goal, self.number, GRACE_MS
         if self.start is not None:
             seed, grace_ms = self.start.seed, LOOSE_MS
-            self.memory.best = choices_by_group(goal.groups, self.start.choices)
+            self.memory.best.update(choices_by_group(goal.groups, self.start.choices))
         if missing := sorted(self.missing or ()):
             self.memory.target = missing[self._stream().below(len(missing))]
         self._explore(GuidedRun(goal.script, goal.real, goal.groups, seed, grace_ms))
@@ -313,7 +313,7 @@ def still_missing(before: Collection[Part] | None, agreeing: Sequence[AgreeingRu
 
 def choices_by_group(
     groups: Sequence[SegmentGroup], choices: Mapping[Choice, int]
-) -> dict[int, Candidate]:
+) -> dict[int, dict[Choice, int]]:
     """The choices of a whole run, each with the group in which it holds first."""
     by_group: dict[int, dict[Choice, int]] = {number: {} for number in range(len(groups))}
     for choice, seed in choices.items():
@@ -324,7 +324,7 @@ def choices_by_group(
             and (group.since_us is None or group.since_us <= since_us(choice))
         )
         by_group[number][choice] = seed
-    return dict(by_group)
+    return by_group
 
 
 def stopped_after(groups: Sequence[SegmentGroup], number: int) -> int | None:

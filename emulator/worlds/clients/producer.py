@@ -49,11 +49,11 @@ RECORD_OVERHEAD = 9
 TRANSPORT, TIMED_OUT = "_TRANSPORT", "MSG_TIMED_OUT"
 
 SCAN_US = 1_000_000
-TOPIC_SCAN_US = 1_000_000
 TIMER_LATE_US = 600
 """The main thread rounds its wait up to milliseconds and counts a timer's next period from its end
 (rd_kafka_thread_main, rd_kafka_timer_schedule). So all its timers fall behind alike, and those that
 were due together stay so."""
+TOPIC_SCAN_US = SCAN_US + TIMER_LATE_US
 RESULT_INTERVAL_US = 20
 """Between two results that a driver receives. In recordings 483 of 23,658 such pairs fell into two
 different milliseconds."""
@@ -162,7 +162,7 @@ class Producer:
         self._queries = 0
         self._round: _Round | None = None
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
-        self._lane.call_later(TOPIC_SCAN_US + TIMER_LATE_US, self._scan_topics)
+        self._lane.call_later(TOPIC_SCAN_US, self._scan_topics)
 
     # -- the driver --------------------------------------------------------------------------------
 
@@ -202,9 +202,10 @@ class Producer:
 
     async def _refresh_for_ever(self) -> None:
         """Query metadata every topic.metadata.refresh.interval.ms, counted from the client's
-        creation, not from its start (rd_kafka_thread_main). With an interval of whole seconds it
-        comes right after the scan of the topics: its response is the second one, and may still name
-        a leader before the thread of a decommissioned broker forgets it."""
+        creation, not from its start (rd_kafka_thread_main). With an interval of one second the
+        query follows that of the topic scan at once. If its response comes before the thread of a
+        decommissioned broker ends, that thread forgets the new leader after both responses, and the
+        partition waits for the next second."""
         made_us = self._kernel.now
         period_us = self.settings[REFRESH] * 1000 + TIMER_LATE_US
         await self._kernel.sleep(self._start_us)
@@ -321,7 +322,7 @@ class Producer:
     def _scan_topics(self) -> None:
         """rd_kafka_topic_scan_all: query metadata if a partition's leader is unknown or down, and
         expire records of partitions without a leader, which no broker's thread serves."""
-        self._lane.call_later(TOPIC_SCAN_US + TIMER_LATE_US, self._scan_topics)
+        self._lane.call_later(TOPIC_SCAN_US, self._scan_topics)
         leaders, threads = self.view.leaders, self._threads
         leaderless = [p for p in self.partitions if p not in leaders]
         connections = (threads.get(leader.broker) for leader in leaders.values())
