@@ -195,14 +195,18 @@ class Broker:
         await self._step("logs")
         # Of all topics in the cluster, even those without a replica on this broker
         # (LogManager.scala@2.6.3 apply).
-        for topic in await zk_client.get_all_topics(register_watch=False):
-            await zk_client.get_entity_configs("topics", topic)
+        topic_configs = {
+            topic: await zk_client.get_entity_configs("topics", topic)
+            for topic in await zk_client.get_all_topics(register_watch=False)
+        }
         config = self.context.config
         samples = config.replication_quota_window_num
         window_ms = config.replication_quota_window_size_seconds * 1000
         self._leader_quota = ReplicationQuotaManager(samples, window_ms)
         self._follower_quota = ReplicationQuotaManager(samples, window_ms)
         self._logs = LogManager(self.context, zk_client, self._disk, self.halt, self._wall_ms)
+        for topic, topic_config in topic_configs.items():
+            self._logs.set_topic_config(topic, topic_config)
         if not self._logs.live_directories:
             self.halt("no log directory can be written")
             raise _Halted
@@ -221,6 +225,7 @@ class Broker:
             self._logs,
             self.metadata_cache,
             self._leader_quota,
+            self._draw,
             alter_isr,
         )
         self.replica_manager.fetchers = ReplicaFetcherManager(

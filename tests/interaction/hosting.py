@@ -91,6 +91,7 @@ class Hosting(Playbook):
             self.logs,
             self.metadata_cache,
             self.leader_quota,
+            lambda below: 0,
             self.alter_isr if by_rpc else None,
         )
         self.fetchers = ReplicaFetcherManager(

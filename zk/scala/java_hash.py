@@ -47,15 +47,16 @@ def signed(h: int) -> int:
 def hash_set_order(names: Iterable[str], capacity: int = 16) -> list[str]:
     """The order in which a HashSet of `capacity` buckets lists `names`, given in insertion
     order."""
-    return _in_buckets(list(names), capacity, java_hash)
+    return in_buckets(list(names), java_hash, capacity)
 
 
 def id_set_order(ids: Sequence[int]) -> list[int]:
     """The order in which a HashSet of Integers, created for that many, lists them."""
-    return _in_buckets(ids, 1 << max(len(ids) - 1, 0).bit_length(), lambda number: number)
+    return in_buckets(ids, lambda number: number, 1 << max(len(ids) - 1, 0).bit_length())
 
 
-def _in_buckets(items: Sequence[T], capacity: int, hash_of: Callable[[T], int]) -> list[T]:
+def in_buckets(items: Sequence[T], hash_of: Callable[[T], int], capacity: int = 16) -> list[T]:
+    """The order of keys with these hashes in a HashMap that began with `capacity` buckets."""
     while len(items) > capacity * 3 // 4:
         capacity *= 2
     mask = capacity - 1

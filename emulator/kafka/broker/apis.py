@@ -112,6 +112,8 @@ class KafkaApis:
             context.now_ms,
             keeps_epochs=SESSION_EPOCHS_KEPT in context.guards,
         )
+        self._has_obeyed = False
+        """Whether the controller has had a response from this process."""
 
     async def handle(self, received: Received) -> None:  # noqa: C901 - a case for each request
         """Process one request; an exception that arrives here becomes its error response. Checks
@@ -307,12 +309,16 @@ class KafkaApis:
                 states = self._as_received(request)
                 connection.respond(await self._replicas.become_leader_or_follower(states))
             case m.UpdateMetadataRequest():
-                connection.respond(await self._update_metadata(self._as_received(request)))
+                response = await self._update_metadata(self._as_received(request))
+                if not self._has_obeyed and self._context.profile.restarted_roles == "slowest":
+                    await self._context.kernel.checkpoint("metadata_answered")
+                connection.respond(response)
             case m.StopReplicaRequest():
                 connection.respond(await self._replicas.stop_replicas(request))
                 # After the response, so the controller's next request arrives meanwhile. It waits
                 # for the fetchers' lock (KafkaApis.scala@2.6.3 handleStopReplicaRequest).
                 await self._replicas.fetchers.shutdown_idle_fetcher_threads()
+        self._has_obeyed = True
 
     async def _fetch(self, request: m.FetchRequest, connection: ServerConnection) -> None:
         context = self._sessions.context_of(request)

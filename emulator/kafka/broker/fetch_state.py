@@ -14,7 +14,7 @@ from typing import NamedTuple
 from emulator.kafka.profiles.base import Profile
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
-from zk.scala.java_hash import java_hash, list_hash
+from zk.scala.java_hash import hash_set_order, in_buckets, java_hash, list_hash
 from zk.scala.library import LIBRARIES, immutable_set
 from zk.scala.murmur import topic_and_partition_hash
 from zk.scala.scala_order import topic_partition_hash
@@ -82,6 +82,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     def __init__(self, profile: Profile) -> None:
         super().__init__()
         self._order, self._library = profile.fetch_order, LIBRARIES[profile.scala]
+        self._in_hash_map = profile.fetch_order in ("hash-map", "java-hash-map")
         self._inserted: dict[TopicPartition, None] = {}
         """In the order of additions, which decides among the keys of one HashMap bucket."""
         self.changed: dict[TopicPartition, None] = {}
@@ -95,7 +96,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
-        if self._order != "hash-map":
+        if not self._in_hash_map:
             # A dict keeps the place of an existing key, as a HashMap does.
             self.pop(partition, None)
         self[partition] = state
@@ -110,7 +111,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         """Reorder after additions: a HashMap (up to 0.9), or all are set again (up to 2.0)."""
         if self._order == "rebuilt":
             self.rebuild()
-        elif self._order == "hash-map":
+        elif self._in_hash_map:
             self._inserted |= dict.fromkeys(self)  # known ones stay where they are
             keys = self._library.map_order(
                 self._inserted, lambda key: topic_and_partition_hash(*key)
@@ -120,9 +121,9 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     def rebuild(self) -> None:
         """Reorder after a truncation round (PartitionStates.set): a topic's partitions come
         together, at the place of the first of them in a Map of all of them."""
-        if self._order == "hash-map":
+        if self._in_hash_map:
             return
-        if self._order == "hashed":
+        if self._order in ("hashed", "topic-ids"):
             items = self._library.map_order(self.items(), _hash_of)
         else:
             items = list(immutable_set(self.items(), self._library, _hash_of)[0])
@@ -130,6 +131,29 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         for partition, state in items:
             topics.setdefault(partition.topic, []).append((partition, state))
         self._reorder(item for group in topics.values() for item in group)
+
+    def request_order(self, partitions: Iterable[TopicPartition]) -> Iterable[TopicPartition]:
+        """The order in which a leader reads these partitions, which are in this thread's order."""
+        if not self._in_hash_map:
+            return partitions
+        topics: dict[str, list[TopicPartition]] = {}
+        for partition in partitions:
+            topics.setdefault(partition.topic, []).append(partition)
+        if self._order == "java-hash-map":
+            names = hash_set_order(topics)
+            listed = [
+                partition
+                for name in names
+                for partition in in_buckets(topics[name], lambda p: p.partition)
+            ]
+        else:
+            names = self._library.grouped_order(topics, java_hash)
+            listed = [partition for name in names for partition in topics[name]]
+        # The leader puts what it reads from the request into an immutable Map.
+        of_leader = immutable_set(
+            listed, self._library, lambda partition: topic_and_partition_hash(*partition)
+        )
+        return of_leader[0]
 
     def _reorder(self, items: Iterable[tuple[TopicPartition, PartitionFetchState]]) -> None:
         ordered = list(items)

@@ -176,6 +176,9 @@ class ReplicaFetcherThread:
                 return
         # Without the lock: partitions may be added and removed while the request is in flight. The
         # thread may have been shut down while it waited for the lock.
+        if self._session.is_full and self._context.truncates_on_fetch:
+            # The response may say where the two logs part.
+            await self._context.kernel.checkpoint("fetcher_truncate")
         if self._running:
             await self._process_fetch_request(*to_fetch)
 
@@ -208,7 +211,8 @@ class ReplicaFetcherThread:
                 fetches[partition] = fetch
         states.has_other_changes = len(fetches) < len(states)
         states.changed.clear()
-        return self._session.build(fetches) if fetches else None
+        in_order = {partition: fetches[partition] for partition in states.request_order(fetches)}
+        return self._session.build(in_order) if fetches else None
 
     def _fetch_of(
         self, partition: TopicPartition, state: PartitionFetchState
@@ -477,6 +481,8 @@ class ReplicaFetcherThread:
         if queries:
             # The lock is not held during the request: partitions may be added and removed
             # meanwhile.
+            if self._in_rounds:
+                await self._context.kernel.checkpoint("fetcher_truncate")
             await self._truncate_to_epoch_end_offsets(queries)
 
     async def _truncate_to_epoch_end_offsets(self, queries: list[EpochQuery]) -> None:

@@ -21,6 +21,7 @@ from emulator.kafka.profiles.guards.following import (
     LOG_DIRS_FAIL_ALONE,
     LOG_START_FOLLOWED,
 )
+from emulator.kafka.profiles.guards.storage import CONFIG_OF_NEW_LOGS
 from emulator.kernel.sync import Queue
 from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
@@ -85,22 +86,23 @@ class LogManager:
     async def get_or_create(
         self, partition: TopicPartition, *, is_new: bool
     ) -> tuple[OffsetLog, LogDirectory]:
-        """Open or create a log. Reads the topic's configuration from ZooKeeper, as Kafka does for
-        each new log, and sets the high watermark from the last checkpoint."""
+        """Open or create a log. Reads the topic's configuration from ZooKeeper where Kafka does,
+        and sets the high watermark from the last checkpoint."""
         opened = self._open.get(partition)
         if opened is not None:
             return opened
-        kernel, first_logs = self._context.kernel, self._context.profile.first_logs
-        # A new log costs time before its configuration is read, too; logs that exist do not.
-        if not any(partition in d.logs for d in self.live_directories):
+        kernel, profile = self._context.kernel, self._context.profile
+        exists = any(partition in d.logs for d in self.live_directories)
+        if not exists:
             await kernel.checkpoint("log_config")
-            if first_logs == "late-config":
+            if profile.first_logs == "late-config":
                 await kernel.checkpoint("log_config.late")
-        # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
-        # respond, the whole LeaderAndIsr stops here.
-        self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
-            "topics", partition.topic
-        )
+        if not exists or CONFIG_OF_NEW_LOGS not in self._context.guards:
+            # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
+            # respond, the whole LeaderAndIsr stops here.
+            self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(
+                "topics", partition.topic
+            )
         live = self.live_directories
         directory = next((d for d in live if partition in d.logs), None)
         if directory is None:
@@ -111,11 +113,17 @@ class LogManager:
             # nextLogDir: the directory with the fewest logs.
             directory = min(live, key=lambda d: len(d.logs))
         self.check(directory)
-        known = partition in directory.logs
-        await kernel.checkpoint("open_log" if known else "create_log")
-        if first_logs != "late-config" and not known:
-            await kernel.checkpoint("create_log.early")
-            if first_logs == "slowest":
+        if partition in directory.logs:
+            await kernel.checkpoint("open_log")
+            if profile.restarted_roles != "quick":
+                await kernel.checkpoint("open_log.early")
+            if profile.restarted_roles == "slowest":
+                await kernel.checkpoint("open_log.first")
+        else:
+            await kernel.checkpoint("create_log")
+            if profile.first_logs != "late-config":
+                await kernel.checkpoint("create_log.early")
+            if profile.first_logs == "slowest":
                 await kernel.checkpoint("create_log.first")
         log = directory.open_log(partition)
         self._configure(partition.topic, log)

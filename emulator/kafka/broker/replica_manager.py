@@ -85,10 +85,13 @@ class ReplicaManager:
         logs: LogManager,
         metadata_cache: MetadataCache,
         leader_quota: ReplicationQuotaManager,
+        draw: Callable[[int], int],
         alter_isr: RpcAlterIsrManager | None = None,
     ) -> None:
-        """ISR changes go through `alter_isr`, or to ZooKeeper without it."""
+        """`draw(n)` returns a number below n. ISR changes go through `alter_isr`, or to ZooKeeper
+        without it."""
         self._context, self._logs, self._metadata_cache = context, logs, metadata_cache
+        self._draw = draw
         self.propagation = IsrPropagation(context, zk_client)
         self._alter_isr = alter_isr
         self._store = alter_isr or zk_isr_store(
@@ -479,7 +482,8 @@ class ReplicaManager:
             )
             for p in changed
         }
-        await self.fetchers.add_fetcher_for_partitions(as_added(starting, self._context.profile))
+        in_order = as_added(starting, self._context.profile, self._draw)
+        await self.fetchers.add_fetcher_for_partitions(in_order)
         return follows
 
     @staticmethod

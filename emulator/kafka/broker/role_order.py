@@ -8,7 +8,7 @@ becomeLeaderOrFollower, makeFollowers (bytecode of all recorded releases); spec 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from emulator.kafka.broker.fetch_state import InitialFetchState, end_point_hash
 from emulator.kafka.broker.partition import Partition
@@ -32,18 +32,24 @@ def by_partition(roles: Iterable[Role], profile: Profile) -> list[Role]:
 
 
 def as_added(
-    states: Mapping[TopicPartition, InitialFetchState], profile: Profile
+    states: Mapping[TopicPartition, InitialFetchState],
+    profile: Profile,
+    draw: Callable[[int], int],
 ) -> dict[TopicPartition, InitialFetchState]:
     """From a Set of Partition objects to what the fetcher manager gets: a Set of pairs, then an
-    immutable Map. The Sets are mutable from 0.9 on. In 3.3 a pair has the topic's random id, too,
-    which is left out here."""
+    immutable Map. The Sets are mutable from 0.9 on. Where a pair has the topic's random id, too,
+    its hash is drawn: `draw(n)` returns a number below n."""
     library = LIBRARIES[profile.scala]
     pairs = tuple(states.items())
     if profile.leaders_in_request:
         pairs, _ = immutable_set(pairs, library, lambda pair: partition_hash(pair[0]))
     else:
         partitions = library.set_order(pairs, lambda pair: partition_hash(pair[0]))
-        pairs = tuple(library.set_order(partitions, lambda pair: pair_hash(*pair, profile)))
+        if profile.fetch_order == "topic-ids":
+            hashes = {partition: draw(1 << 32) for partition, _ in partitions}
+        else:
+            hashes = {pair[0]: pair_hash(*pair, profile) for pair in partitions}
+        pairs = tuple(library.set_order(partitions, lambda pair: hashes[pair[0]]))
     return dict(immutable_set(pairs, library, lambda pair: topic_partition_hash(*pair[0]))[0])
 
 
@@ -61,6 +67,6 @@ def pair_hash(partition: TopicPartition, state: InitialFetchState, profile: Prof
     else:
         initial = case_class_hash("BrokerAndInitialOffset", (leader, offset))
     of_partition = topic_partition_hash
-    if profile.fetch_order == "hash-map":
+    if profile.fetch_order in ("hash-map", "java-hash-map"):
         of_partition = topic_and_partition_hash
     return case_class_hash("Tuple2", (of_partition(*partition), initial))

@@ -85,11 +85,17 @@ FirstLogs = Literal["slowest", "slow", "late-config"]
 """What a broker's first logs cost it, as recorded. Up to 2.4 the first five take longer, most up to
 0.10 and in 2.4; from 2.6 on it reads their configuration later."""
 
-FetchOrder = Literal["hash-map", "rebuilt", "moved", "hashed"]
-"""The order of a fetcher's partitions. `hash-map`: a HashMap's (up to 0.9). After that they come as
-they were added and moved to the end. A truncation round brings a topic's partitions together; so do
+RestartedRoles = Literal["slowest", "slow", "quick"]
+"""What a restarted broker's first roles cost it, as recorded. Up to 2.4 the first log that exists
+takes longer, most up to 0.10, where the first response to the controller takes longer, too."""
+
+FetchOrder = Literal["hash-map", "java-hash-map", "rebuilt", "moved", "hashed", "topic-ids"]
+"""The order of a fetcher's partitions. Up to 0.9 they are in a HashMap of Scala's, and a request
+groups them by topic: with groupBy (`hash-map`), in 0.9 in HashMaps of Java's. After that they come
+as they were added and moved to the end. A truncation round brings a topic's partitions together; so do
 additions with `rebuilt` (0.10 to 2.0). With `hashed` a round puts them into the order of a HashMap
-first (2.6)."""
+first (2.6). With `topic-ids` those of one LeaderAndIsr are added in the order of hashes that depend
+on the topics' random ids, too (3.1)."""
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -148,6 +154,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     controller_from_metadata: bool = False
     controlled_shutdowns: ControlledShutdowns = "together"
     first_logs: FirstLogs = "late-config"
+    restarted_roles: RestartedRoles = "quick"
     assignments: Assignments = "by-partition"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 

@@ -19,6 +19,7 @@ PROFILE = Profile(
     isr_members="replicas-0.9",
     fetch_order="hash-map",
     first_logs="slowest",
+    restarted_roles="slowest",
     leaders_in_request=True,
     received_replicas="scala-set",
     controlled_shutdowns="isr-first",

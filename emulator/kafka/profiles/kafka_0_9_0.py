@@ -11,6 +11,7 @@ PROFILE = after(
     registration_version=2,
     serves_from="registration",
     new_partitions="from-cache",
+    fetch_order="java-hash-map",
     reads_at_start=("offsets-topic",),
     leaders_in_request=False,
     quota_reapers_at_stop=2,

@@ -26,6 +26,7 @@ PROFILE = after(
     },
     top_level_paths=(*BEFORE.top_level_paths, "/latest_producer_id_block", LOG_DIR_EVENTS),
     first_logs="slow",
+    restarted_roles="slow",
     request_versions={
         "LeaderAndIsr": 1,
         "UpdateMetadata": 4,

@@ -14,6 +14,7 @@ PROFILE = after(
     stop_replicas="all-together",
     fetch_order="hashed",
     first_logs="late-config",
+    restarted_roles="quick",
     defaults={
         # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor its place
         # in the ISR.

@@ -10,6 +10,7 @@ PROFILE = after(
     release="3.3.2",
     citation="AlterPartitionManager.scala@3.3.2, KafkaController.scala@3.3.2; spec §7.4, §7.5, §9",
     reapers_woken=True,
+    fetch_order="topic-ids",
     controller_from_metadata=True,
     reads_at_start=tuple(it for it in BEFORE.reads_at_start if it != "producer-ids"),
     request_versions={"AlterIsr": 2},

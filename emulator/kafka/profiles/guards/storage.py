@@ -1,6 +1,8 @@
-"""Guards of what a crash of the machine leaves of a broker's files.
+"""Guards of logs: when their configuration is read, and what a crash of the machine leaves of a
+broker's files.
 
-Read in `worlds/storage/stored_logs`, where files are made and renamed; a log in memory has none.
+Read in `broker/log_manager`, and in `worlds/storage/stored_logs`, where files are made and renamed;
+a log in memory has none.
 """
 
 from emulator.kafka.profiles.guards.base import Guard
@@ -13,4 +15,14 @@ DIRECTORIES_FLUSHED = Guard(
     " a new segment. Without it: after a crash of the machine the file may be the one before, and"
     " a flushed segment may be missing.",
     citation="spec §1.8; Utils.java@3.3.2 atomicMoveWithFallback, LocalLog.scala@3.3.2 flush",
+)
+
+CONFIG_OF_NEW_LOGS = Guard(
+    name="config-of-new-logs",
+    kafka="",
+    since="2.6",
+    does="A broker that takes a role reads the topic's configuration only if it has no log of the"
+    " partition yet. Without it: it reads the configuration of a log that exists, too, and the"
+    " LeaderAndIsr waits for ZooKeeper.",
+    citation="LogManager.scala@2.4.1, @2.6.3 getOrCreateLog (bytecode); 102 restarts, recorded",
 )
