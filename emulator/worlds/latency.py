@@ -411,7 +411,7 @@ TABLE: Table = {
     "write_isr": Purpose(
         _quick(200),
         (1, _ms(0.5, 1.8, 2.8, 5, 8.5, 11.5, 20)),
-        (12, _ms(0.3, 0.7, 1, 1.7, 2.8, 5, 10)),
+        (12, _ms(0.2, 0.4, 0.6, 1.1, 2, 4, 9)),
         paced=True,
     ),
     # After a shrink, from when a request that waited behind a completed one is appended until the
