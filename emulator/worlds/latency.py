@@ -338,12 +338,10 @@ TABLE: Table = {
         crowded=1,
     ),
     # A log that exists. From LeaderAndIsr to the first role of a restarted broker, per 1.5 s of
-    # boot: 8 to 95 ms, median 23, from 2.6 on (90), 18 to 83, median 47, from 1.0 to 2.4 (48), where
-    # the first row below is added, and 51 to 182, median 102, up to 0.10 (33), where both are.
+    # boot: 8 to 95 ms, median 23, from 2.6 on (90); 18 to 83, median 47, from 1.0 to 2.4 (48),
+    # where the first row below is added; 51 to 182, median 102, up to 0.10 (33), where both are.
     "open_log": Purpose(_quick(400)),
-    "open_log.early": Purpose(
-        ((0.0, 0), (1.0, 0)), (1, _ms(1, 4, 8, 15, 24, 34, 50)), paced=True
-    ),
+    "open_log.early": Purpose(((0.0, 0), (1.0, 0)), (1, _ms(1, 4, 8, 15, 24, 34, 50)), paced=True),
     "open_log.first": Purpose(
         ((0.0, 0), (1.0, 0)), (1, _ms(14, 22, 30, 48, 68, 90, 120)), paced=True
     ),
@@ -462,8 +460,8 @@ TABLE: Table = {
     ),
     # A controller's first election, before it reads states and before it writes them: 8 to 157 ms,
     # median 18 (seven recordings). In 37 stops the write came 1 to 180 ms after the read, quartiles
-    # 4, 6 and 9. The first use of the command znode's parser: from its read to the next request 8 to
-    # 75 ms, median 21 (23 of 0.8.2 to 2.1), 200 in 2.6.3 (admin-znodes).
+    # 4, 6 and 9. The first use of the command znode's parser: from its read to the next request 8
+    # to 75 ms, median 21 (23 of 0.8.2 to 2.1), 200 in 2.6.3 (admin-znodes).
     "reassign_command": Purpose(_quick(300), (1, _ms(3, 5, 8, 16, 28, 42, 200))),
     # Before a reassignment raises the leader epoch, and before it sends it. From the topic's write
     # to that of the epoch 5 to 122 ms, quartiles 8, 10 and 27, and from there to the first
@@ -714,9 +712,9 @@ TABLE: Table = {
         _quick(15), (1, ((0.0, 300), (0.5, 1200), (0.9, 2500), (1.0, 6 * _MS)))
     ),
     # Until it has sent its first request; cold for a process's first two. From a restarted
-    # follower's role to the decision that expands the ISR 0 to 94 ms, median 37, up to 0.10 (67),
-    # 18 to 160, median 58, from 1.0 to 2.4 (84) and 9 to 250, median 100, in 2.6 (129), where nobody
-    # waited for the back-off.
+    # follower's role to the decision that expands the ISR, per 1.5 s of boot: 0 to 116 ms, medians
+    # 37 to 76, up to 0.10 (67), mostly 38 to 141, medians 56 to 106, from 1.0 to 2.4 (84) and 50 to
+    # 230, median 89, in 2.6 (129), where nobody waited for the back-off.
     "fetcher_connect": Purpose(_quick(100), (2, _ms(2, 4, 7, 13, 24, 42, 180))),
     # From 2.1 on, before the leader says where the logs part: part of the times above; there 32 to
     # 118 ms, median 78, in 2.8 and 3.3 (42).

@@ -55,6 +55,11 @@ from zk.client.codec_admin import (
 from zk.errors import Code
 from zk.ops import GetData, Request, SessionState, SetData
 
+
+def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
+    return {"profile": profile, "guards": {guard: state}}
+
+
 INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
 CREATE_CONTROLLER = "create ephemeral /controller: broker 1"
 AT_ONCE = "[create ephemeral /controller: broker 1, set /controller_epoch at v12: 8]"
@@ -677,6 +682,28 @@ def test_2_12_up_to_0_10_a_start_goes_on_when_its_election_and_fail_over_are_fin
         assert (fail_over_ends < goes_on) is is_over
         configurations = sent.index("getChildren /config/changes W")
         assert goes_on < configurations < sent.index("create /brokers/ids/1")
+
+
+@pytest.mark.parametrize(
+    ("how", "reads"),
+    [
+        ({"profile": "2.4"}, True),
+        ({"profile": "2.6"}, False),
+        (switched("config-read-for-new-logs", False), True),
+        (switched("config-read-for-new-logs", True, "2.4"), False),
+    ],
+)
+def test_3_8_up_to_2_5_a_restarted_broker_reads_the_configuration_of_each_log_again(
+    how: dict[str, object], reads: bool
+) -> None:
+    """KAFKA-9932. Without it the configuration is that of the start."""
+    with Emulated(1, 2, **how) as cluster:
+        cluster.topic("orders", (1, 2), min_insync_replicas=2).do(Kill(2))
+        cluster.run_ms(25_000).now_on().do(Start(2))
+        cluster.until_seen(events.BecomesFollower, broker=2)
+        assert cluster.hosted(2).min_insync_replicas == 2
+        sent = cluster.seen(events.ZkSent, broker=2, path="/config/topics/orders")
+        assert any("request-handler" in request.thread for request in sent) is reads
 
 
 @pytest.mark.parametrize(

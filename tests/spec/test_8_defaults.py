@@ -77,7 +77,7 @@ def test_8_in_0_8_2_a_controller_waits_for_room_in_the_queue_of_a_broker(
     """controller.message.queue.size: each topic costs broker 3 two requests, and one of all is
     being sent."""
     with Emulated(1, 2, 3, profile="0.8.2", controller_message_queue_size=size) as cluster:
-        cluster.now_on().do(CutLink(1, 3))
+        cluster.run_ms(1000).now_on().do(CutLink(1, 3))
         for name in "abcd":
             cluster.do(CreateTopic(name, ((2, 3),))).run_ms(1000)
         assert [e.partition.topic for e in cluster.seen(events.BecomesLeader)] == list(created)

@@ -51,6 +51,11 @@ GUARDS = [
     ("2.6", "no immediate fetch completion on HW change (KAFKA-9952)", "hw-answers-no-fetch"),
     ("2.6", "preferred election only if electable", "preferred-only-if-electable"),
     (
+        "2.6",
+        "a topic's configuration read for new logs only (KAFKA-9932)",
+        "config-read-for-new-logs",
+    ),
+    (
         "2.7",
         "controller event preemption (KAFKA-10193)",
         "dropped-reassignment-calls-answered",

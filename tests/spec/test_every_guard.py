@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "config-read-for-new-logs": "test_2_by_version:"
+    "test_3_8_up_to_2_5_a_restarted_broker_reads_the_configuration_of_each_log_again",
     "fetches-read-under-lock": "test_3_by_version:"
     "test_3_3_up_to_2_0_a_delayed_fetch_is_answered_while_the_isr_is_written",
     "new-follower-answers": "test_4_by_version:"

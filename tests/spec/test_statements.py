@@ -157,6 +157,7 @@ HELD: dict[str, tuple[str, ...]] = {
     # 2.6
     "leader epoch in StopReplica": ("stop-replica-epoch", "StopReplica v3 (KIP-570)"),
     "preferred election only if electable": ("preferred-only-if-electable",),
+    "a topic's configuration read for new logs only": ("config-read-for-new-logs",),
     "no immediate fetch completion on HW change": ("hw-answers-no-fetch",),
     "error renamed NOT_LEADER_OR_FOLLOWER": (LIMITS,),
     # 2.7

@@ -21,7 +21,7 @@ from emulator.kafka.profiles.guards.following import (
     LOG_DIRS_FAIL_ALONE,
     LOG_START_FOLLOWED,
 )
-from emulator.kafka.profiles.guards.storage import CONFIG_OF_NEW_LOGS
+from emulator.kafka.profiles.guards.storage import CONFIG_READ_FOR_NEW_LOGS
 from emulator.kernel.sync import Queue
 from emulator.trace.values import TopicPartition
 from zk.client.kafka_zk_client import KafkaZkClient
@@ -97,7 +97,7 @@ class LogManager:
             await kernel.checkpoint("log_config")
             if profile.first_logs == "late-config":
                 await kernel.checkpoint("log_config.late")
-        if not exists or CONFIG_OF_NEW_LOGS not in self._context.guards:
+        if not exists or CONFIG_READ_FOR_NEW_LOGS not in self._context.guards:
             # The caller holds leaderIsrUpdateLock and replicaStateChangeLock: if ZooKeeper does not
             # respond, the whole LeaderAndIsr stops here.
             self._topic_configs[partition.topic] = await self._zk_client.get_entity_configs(

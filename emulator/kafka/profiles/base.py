@@ -92,10 +92,10 @@ takes longer, most up to 0.10, where the first response to the controller takes 
 FetchOrder = Literal["hash-map", "java-hash-map", "rebuilt", "moved", "hashed", "topic-ids"]
 """The order of a fetcher's partitions. Up to 0.9 they are in a HashMap of Scala's, and a request
 groups them by topic: with groupBy (`hash-map`), in 0.9 in HashMaps of Java's. After that they come
-as they were added and moved to the end. A truncation round brings a topic's partitions together; so do
-additions with `rebuilt` (0.10 to 2.0). With `hashed` a round puts them into the order of a HashMap
-first (2.6). With `topic-ids` those of one LeaderAndIsr are added in the order of hashes that depend
-on the topics' random ids, too (3.1)."""
+as they were added and moved to the end. A truncation round brings a topic's partitions together; so
+do additions with `rebuilt` (0.10 to 2.0). With `hashed` a round puts them into the order of a
+HashMap first (2.6). With `topic-ids` those of one LeaderAndIsr are added in the order of hashes
+that depend on the topics' random ids, too (3.1)."""
 
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})

@@ -17,12 +17,12 @@ DIRECTORIES_FLUSHED = Guard(
     citation="spec §1.8; Utils.java@3.3.2 atomicMoveWithFallback, LocalLog.scala@3.3.2 flush",
 )
 
-CONFIG_OF_NEW_LOGS = Guard(
-    name="config-of-new-logs",
-    kafka="",
+CONFIG_READ_FOR_NEW_LOGS = Guard(
+    name="config-read-for-new-logs",
+    kafka="KAFKA-9932",
     since="2.6",
     does="A broker that takes a role reads the topic's configuration only if it has no log of the"
     " partition yet. Without it: it reads the configuration of a log that exists, too, and the"
     " LeaderAndIsr waits for ZooKeeper.",
-    citation="LogManager.scala@2.4.1, @2.6.3 getOrCreateLog (bytecode); 102 restarts, recorded",
+    citation="spec §3.8; LogManager.scala@2.5.1, @2.6.3 getOrCreateLog (bytecode); recordings",
 )
