@@ -43,11 +43,11 @@ ONCE_WITHOUT_A_NAME = [
     (0x20280067, "2.1", "zk", "lossy restart"),
     (0x202800A8, "0.8.2", "zk", "KAFKA-7414"),
     (0x2051001F, "0.9.0", "zk", "KAFKA-3175"),
-    (0x2070000D, "1.0", "zk", "KAFKA-9672"),
+    (0x20800038, "1.0", "zk", "KAFKA-9672"),
     (0xA200000E, "2.1", "zk", "late UpdateMetadata"),
     (0x42000005, "3.3", "rpc", "KAFKA-14704"),
     (0x510000D9, "0.9.0", "zk", "KAFKA-7414"),
-    (0x20640476, "1.0", "zk", "KAFKA-6082"),
+    (0x2064001B, "1.0", "zk", "KAFKA-6082"),
     (0x2064017E, "2.6", "zk", "deleted while reassigned"),
     (0x20700006, "2.8", "rpc", "own AlterIsr write"),
     (0x2070002E, "2.7", "rpc", "KAFKA-12686"),
@@ -107,7 +107,7 @@ def test_what_an_invariant_once_took_for_a_failure_is_none(
 @pytest.mark.parametrize(
     ("seed", "profile", "hazard"),
     [
-        (0x20320092, "0.8.2", "KAFKA-6082"),
+        (0x203200A2, "0.8.2", "KAFKA-6082"),
         (0x2031000E, "1.1", "KAFKA-7482"),
         (0x2053011B, "2.1", "KAFKA-9212"),
     ],
