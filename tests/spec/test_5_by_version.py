@@ -8,6 +8,7 @@ import pytest
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
+    FetchedPartition,
     FetchRequest,
     FetchResponse,
     ListOffsetsRequest,
@@ -16,6 +17,7 @@ from emulator.kafka.protocol.messages import (
 )
 from tests.interaction.hosting import (
     ORDERS_0,
+    ORDERS_1,
     Hosting,
     fetch,
     leader_and_isr,
@@ -374,6 +376,50 @@ def test_5_3_up_to_2_4_only_the_first_fetch_of_a_session_is_fenced(
         play >> request(leads_in_epoch(-1, 5), "roles") << "leads orders-0 in epoch 5"
         play << "roles: NONE orders-0 NONE"
         play >> request(fetch_in_session(session=1, epoch=1)) << f"answer: {again}"
+
+
+@pytest.mark.parametrize(
+    ("how", "fails"),
+    [
+        ({"profile": "0.8.2"}, True),
+        ({"profile": "0.10.2"}, True),
+        ({"profile": "1.0"}, False),
+        (switched("unassigned-fetch-is-empty", False, "1.0"), True),
+        (switched("unassigned-fetch-is-empty", True, "0.10.2"), False),
+    ],
+)
+def test_5_3_up_to_0_11_a_fetch_fails_as_a_whole_if_one_replica_is_not_assigned(
+    how: dict[str, object], fails: bool
+) -> None:
+    """KAFKA-5758: a broker whose replica was moved away still fetches it. Both partitions of its
+    fetch are answered with an error, although the second is its own."""
+    others = state_of(replicas=(1, 3), isr=(1, 3))
+    with Serving(others, state_of(ORDERS_1), **how) as play:
+        play >> request(fetch_in_session(10, 9))
+        if fails:
+            play << (
+                "FetchRequest failed: NotAssignedReplica: UNKNOWN_SERVER_ERROR: broker 2 has no"
+                " replica of orders-0 assigned"
+            )
+        play << f"answer: NONE session 0 orders-0@0 orders-1@{0 if fails else 100}"
+        assert play.hosted(ORDERS_1).remotes[2].log_end_offset == (10 if fails else 9)
+
+
+@pytest.mark.parametrize(("profile", "waits_ms"), [("0.9.0", 2000), ("0.10.2", 1000)])
+def test_5_3_a_fetch_that_failed_as_a_whole_delays_every_partition(
+    profile: str, waits_ms: int
+) -> None:
+    """0.9 sends the error in a version that the follower cannot read."""
+    error = Errors.UNKNOWN_SERVER_ERROR
+    failed = FetchedPartition(ORDERS_0, error, -1, -1, ())
+    of_all = error if profile == "0.9.0" else Errors.NONE
+    with following(replica_fetch_backoff_ms=1000, profile=profile) as play:
+        play >> answers(2, FetchResponse(of_all, 0, (failed,)))
+        if waits_ms == 2000:
+            play >> after_ms(1000) << "orders-0 delayed: DISCONNECTED"
+        else:
+            play << "orders-0 delayed: UNKNOWN_SERVER_ERROR"
+        play >> after_ms(1000) << "to 2: Fetch orders-0@0"
 
 
 @pytest.mark.parametrize(

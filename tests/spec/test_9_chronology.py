@@ -29,6 +29,7 @@ GUARDS = [
     ("0.11", "leader-epoch truncation (KIP-101)", "truncation-by-epoch"),
     ("0.11", "broker list re-read on change (KAFKA-5502)", "brokers-read-again"),
     ("1.0", "log-dir failure handling (KIP-112)", "log-dirs-fail-alone"),
+    ("1.0", "unknown follower gets empty data (KAFKA-5758)", "unassigned-fetch-is-empty"),
     ("1.1", "notifications re-listed and purged at fail-over", "notifications-read-again"),
     ("1.1", "last ISR member always kept", "last-isr-member-stays"),
     ("2.0", "truncation with leader's epoch in answer (KIP-279)", "truncation-in-rounds"),

@@ -20,6 +20,8 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "unassigned-fetch-is-empty": "test_5_by_version:"
+    "test_5_3_up_to_0_11_a_fetch_fails_as_a_whole_if_one_replica_is_not_assigned",
     "config-read-for-new-logs": "test_2_by_version:"
     "test_3_8_up_to_2_5_a_restarted_broker_reads_the_configuration_of_each_log_again",
     "fetches-read-under-lock": "test_3_by_version:"

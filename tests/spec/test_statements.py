@@ -94,7 +94,7 @@ HELD: dict[str, tuple[str, ...]] = {
     # 1.0
     "log-dir failure handling": ("log-dirs-fail-alone", "LeaderAndIsr v1 isNew (KIP-112)"),
     "UnderMinIsr metrics": (LIMITS,),
-    "unknown follower gets empty data": (LIMITS,),
+    "unknown follower gets empty data": ("unassigned-fetch-is-empty",),
     # 1.1
     "asynchronous batched ZooKeeper client": ("asynchronous ZooKeeper client",),
     "notifications re-listed and purged at fail-over": ("notifications-read-again",),

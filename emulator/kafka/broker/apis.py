@@ -21,7 +21,7 @@ from emulator.kafka.broker.local_reads import FetchedPartitions
 from emulator.kafka.broker.metadata_cache import MetadataCache
 from emulator.kafka.broker.replica_manager import Produced, ReplicaManager
 from emulator.kafka.broker.request_handlers import Received
-from emulator.kafka.model.errors import Errors, IllegalState, KafkaError
+from emulator.kafka.model.errors import Errors, IllegalState, KafkaError, NotAssignedReplica
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
 from emulator.kafka.profiles.guards.following import SESSION_EPOCHS_KEPT
 from emulator.kafka.protocol import groups as g
@@ -36,6 +36,10 @@ from zk.scala.library import LIBRARIES, immutable_set
 StatesRequest = TypeVar("StatesRequest", m.LeaderAndIsrRequest, m.UpdateMetadataRequest)
 
 NO_TRANSACTIONS = "transactions are not emulated: leave transactional.id out"
+
+
+FIRST_WITH_SESSIONS = 7
+"""The Fetch version from which on a response has an error of its own (1.1)."""
 
 
 class ControllerPort(Protocol):
@@ -194,11 +198,27 @@ class KafkaApis:
                     connection.respond(await admin.describe_configs(request))
                 case _:
                     await self._groups.handle(request, connection)
-        except (ZooKeeperError, MalformedZNode, IllegalState) as error:
+        except (ZooKeeperError, MalformedZNode, IllegalState, NotAssignedReplica) as error:
             # Kafka catches any exception of a handler. The thread continues with the next request,
             # and the work done before the exception is not undone.
             self._context.failed(type(request).__name__, error)
-            connection.respond(error_response(request, Errors.UNKNOWN_SERVER_ERROR))
+            response = error_response(request, Errors.UNKNOWN_SERVER_ERROR)
+            if isinstance(request, m.FetchRequest):
+                response = self._failed_fetch(request)
+            connection.respond(response)
+
+    def _failed_fetch(self, request: m.FetchRequest) -> m.FetchResponse:
+        """Up to 1.0 there is only an error for each partition. 0.9 sends it in version 0, whatever
+        the request's (FetchRequest.scala@0.9.0.1 handleError): here that is an error of the whole
+        response."""
+        error, version = (
+            Errors.UNKNOWN_SERVER_ERROR,
+            self._context.profile.request_versions["Fetch"],
+        )
+        if version >= FIRST_WITH_SESSIONS:
+            return m.FetchResponse(error, 0, ())
+        failed = (m.FetchedPartition(f.partition, error, -1, -1, ()) for f in request.partitions)
+        return m.FetchResponse(error if version == 1 else Errors.NONE, 0, tuple(failed))
 
     # -- metadata ----------------------------------------------------------------------------------
 

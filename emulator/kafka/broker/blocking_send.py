@@ -7,9 +7,12 @@ Source: server/ReplicaFetcherBlockingSend.scala@2.6.3; spec §5.1.
 from __future__ import annotations
 
 from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.following import CLOSED_CONNECTIONS_NOTICED
 from emulator.kafka.protocol.messages import LiveBroker, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected, Network
+
+_FAILED = Errors.UNKNOWN_SERVER_ERROR
 
 
 class ReplicaFetcherBlockingSend:
@@ -23,6 +26,8 @@ class ReplicaFetcherBlockingSend:
         self._connection: Connection | None = None
         self._knows_that_it_broke = False
         self._closed = False
+        self._cannot_read_errors = context.profile.request_versions["Fetch"] == 1
+        """0.9 responds in version 0 to a fetch that failed as a whole."""
 
     async def send(self, request: Request) -> object:
         """Send a request and return its response. Raises Disconnected if there is none within
@@ -44,10 +49,15 @@ class ReplicaFetcherBlockingSend:
             )
             self._knows_that_it_broke = False
         try:
-            return await self._connection.send(request, config.request_timeout_ms)
+            response = await self._connection.send(request, config.request_timeout_ms)
         except Disconnected:
             self._knows_that_it_broke = True
             raise
+        if self._cannot_read_errors and getattr(response, "error", None) is _FAILED:
+            self._connection.close()
+            self._connection = None
+            raise Disconnected("the response has another version than the request")
+        return response
 
     def close(self) -> None:
         """Close the connection; a request in flight ends with Disconnected."""

@@ -18,12 +18,13 @@ from emulator.kafka.broker.partition import Partition
 from emulator.kafka.broker.pool import Pool
 from emulator.kafka.broker.quota import ReplicationQuotaManager
 from emulator.kafka.broker.replica_selector import PreferredReplicas
-from emulator.kafka.model.errors import NO_ERROR, Errors
+from emulator.kafka.model.errors import NO_ERROR, Errors, NotAssignedReplica
 from emulator.kafka.model.offset_log import ReadInfo
 from emulator.kafka.profiles.guards.following import (
     DIVERGING_FETCH_NOT_COUNTED,
     FETCHES_READ_UNDER_LOCK,
     HW_ANSWERS_NO_FETCH,
+    UNASSIGNED_FETCH_IS_EMPTY,
 )
 from emulator.kafka.profiles.guards.isr import FAILED_READ_KEEPS_STATE
 from emulator.kafka.protocol.messages import FetchedPartition, FetchPartition
@@ -69,6 +70,7 @@ class LocalReads:
         self.are_under_lock = FETCHES_READ_UNDER_LOCK in context.guards
         self._keeps_state = FAILED_READ_KEEPS_STATE in context.guards
         self._counts_diverging = DIVERGING_FETCH_NOT_COUNTED not in context.guards
+        self._fails_unassigned = UNASSIGNED_FETCH_IS_EMPTY not in context.guards
         self._answers_for_hw = HW_ANSWERS_NO_FETCH not in context.guards
 
     def is_for_leader_only(self, follower: int, rack: str | None) -> bool:
@@ -177,8 +179,8 @@ class LocalReads:
     async def update_follower_fetch_state(
         self, follower: int, context: FetchContext, reads: ReadResults
     ) -> None:
-        """Record the follower's state; a broker without an assigned replica gets no records
-        (KAFKA-5758)."""
+        """Record the follower's state; a broker without an assigned replica gets no records. Raises
+        NotAssignedReplica before KAFKA-5758."""
         now_ms = self._context.now_ms()
         if context.session is not None:
             read = (fetch.partition for fetch, _, _ in reads.partitions)
@@ -205,6 +207,8 @@ class LocalReads:
             if hosted is None or not await hosted.update_follower_fetch_state(
                 follower, fetch.fetch_offset, fetch.log_start_offset, now_ms, leader_leo
             ):
+                if hosted is not None and self._fails_unassigned:
+                    raise NotAssignedReplica(follower, fetch.partition)
                 # The broker has no replica: its fetch gets a response, and nothing is recorded.
                 without_records = msgspec.structs.replace(answer, batches=())
                 reads.partitions[i] = fetch, without_records, leader_leo

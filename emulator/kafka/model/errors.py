@@ -87,12 +87,20 @@ class KafkaError(Exception):
         self.error, self.message = error, message
 
 
-# Both become UNKNOWN_SERVER_ERROR: Kafka has no error code for a Java exception.
+# All become UNKNOWN_SERVER_ERROR: Kafka has no error code for a Java exception.
 class UnexpectedAppendOffset(KafkaError):
     """UnexpectedAppendOffsetException: the fetched records start before the follower's log end."""
 
     def __init__(self, base_offset: int, log_end_offset: int) -> None:
         text = f"the first offset {base_offset} is less than the next offset {log_end_offset}"
+        super().__init__(Errors.UNKNOWN_SERVER_ERROR, text)
+
+
+class NotAssignedReplica(KafkaError):
+    """NotAssignedReplicaException: a broker fetches that has no assigned replica."""
+
+    def __init__(self, follower: int, partition: object) -> None:
+        text = f"broker {follower} has no replica of {partition} assigned"
         super().__init__(Errors.UNKNOWN_SERVER_ERROR, text)
 
 

@@ -184,6 +184,18 @@ REPLICA_MADE_WITHOUT_LEADER = Guard(
     citation="hazards B, small ones; ReplicaManager.scala@0.8.2.2 makeFollowers",
 )
 
+UNASSIGNED_FETCH_IS_EMPTY = Guard(
+    name="unassigned-fetch-is-empty",
+    kafka="KAFKA-5758",
+    since="1.0",
+    does="A leader reads nothing for a broker without an assigned replica, and goes on with the"
+    " fetch's next partition. Without it: the whole fetch fails. All partitions that this broker"
+    " fetches from the leader wait for a back-off, and acks=all with them; in 0.9, whose error"
+    " response the follower cannot read, for two.",
+    citation="spec §5.3; Partition.scala@0.10.2.2 updateReplicaLogReadResult,"
+    " FetchRequest.scala@0.9.0.1 handleError (bytecode; recordings of five-brokers-moves)",
+)
+
 TRUNCATION_ON_FETCH = Guard(
     name="truncation-on-fetch",
     kafka="KAFKA-10554",
