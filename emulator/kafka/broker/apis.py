@@ -211,10 +211,8 @@ class KafkaApis:
         """Up to 1.0 there is only an error for each partition. 0.9 sends it in version 0, whatever
         the request's (FetchRequest.scala@0.9.0.1 handleError): here that is an error of the whole
         response."""
-        error, version = (
-            Errors.UNKNOWN_SERVER_ERROR,
-            self._context.profile.request_versions["Fetch"],
-        )
+        error = Errors.UNKNOWN_SERVER_ERROR
+        version = self._context.profile.request_versions["Fetch"]
         if version >= FIRST_WITH_SESSIONS:
             return m.FetchResponse(error, 0, ())
         failed = (m.FetchedPartition(f.partition, error, -1, -1, ()) for f in request.partitions)
