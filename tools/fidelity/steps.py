@@ -1,11 +1,13 @@
 """How long the steps of brokers take, recorded and emulated: `python -m tools.fidelity.steps`.
 
 A step leads from one ZooKeeper request of a lane to the next, for example from the list of topics
-to the first read of a topic. Plays every recording under some random seeds and lists the steps
-whose durations differ most, so that a range of `emulator.worlds.latency` can be fitted, or a place
-found at which our code takes no time and Kafka's does. Durations are divided by the duration of
-the process's boot in units of 1.5 s, which makes recordings of different machines comparable. Only
-the first uses of a step in a process are cold, so they are listed separately.
+to the first read of a topic; or, where a broker is restarted, from its registration to its first
+metadata, from there to its first LeaderAndIsr, its first role, and its return to an ISR. Plays
+every recording under some random seeds and lists the steps whose durations differ most, so that a
+range of `emulator.worlds.latency` can be fitted, or a place found at which our code takes no time
+and Kafka's does. Durations are divided by the duration of the process's boot in units of 1.5 s,
+which makes recordings of different machines comparable. Only the first uses of a step in a process
+are cold, so they are listed separately.
 """
 
 from __future__ import annotations
@@ -36,6 +38,14 @@ ENOUGH = 8
 """Fewer recorded durations show nothing."""
 PERCENTILES = (10, 25, 50, 75, 90)
 
+OF_A_RESTART = ("registered", "metadata", "LeaderAndIsr", "role", "expansion")
+_FACTS = {
+    "update_metadata": "metadata",
+    "leader_and_isr": "LeaderAndIsr",
+    "becomes_leader": "role",
+    "becomes_follower": "role",
+}
+
 
 class Step(NamedTuple):
     lane: str
@@ -53,6 +63,10 @@ def steps_of(
     for boot in boots_of(real, running):
         if boot.launched_ms is not None:
             boots[boot.broker].append((boot.launched_ms, boot.boot_us))
+    for broker, launches in boots.items():
+        for launched_ms, boot_us in launches[1:]:
+            for step, ms in restart_steps(run, broker, launched_ms):
+                yield step, ms * USUAL_BOOT_US / boot_us
     lanes: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for at_ms, lane, request in sent_requests(run, EVER, Threads()):
         lanes[lane].append((at_ms, _pattern(request)))
@@ -69,6 +83,25 @@ def steps_of(
             step = Step(_numberless(thread), request, following, min(uses[key], LATER))
             boot_us = durations_us[-1] if durations_us else USUAL_BOOT_US
             yield step, (at_ms - before_ms) * USUAL_BOOT_US / boot_us
+
+
+def restart_steps(run: Recording, broker: int, launched_ms: int) -> Iterator[tuple[Step, int]]:
+    """The steps of one restart, in milliseconds. An expansion is that of a leader that writes ISRs
+    itself."""
+    first: dict[str, int] = {}
+    for fact in run.events:
+        kind, at_ms = fact["kind"], fact["t"]
+        name = _FACTS.get(kind, "") if fact.get("broker") == broker else ""
+        if kind == "stimulus" and fact["do"] == "registered" and fact["broker"] == broker:
+            name = "registered"
+        elif kind == "expand" and broker in {*fact["to_isr"]} - {*fact["from_isr"]}:
+            name = "expansion"
+        is_next = len(first) < len(OF_A_RESTART) and name == OF_A_RESTART[len(first)]
+        if is_next and at_ms >= launched_ms:
+            first[name] = at_ms
+    for (before, before_ms), (after, at_ms) in pairwise(first.items()):
+        if at_ms - before_ms <= LONGEST_MS:
+            yield Step("restart", before, after, 1), at_ms - before_ms
 
 
 def _numberless(text: str) -> str:

@@ -38,6 +38,32 @@ def test_a_step_is_measured_in_units_of_the_boot_and_by_its_use() -> None:
     ]
 
 
+def test_a_restart_has_steps_from_the_registration_to_the_return_to_an_isr() -> None:
+    real = recording((0, TOPICS))
+    partition = {"topic": "orders", "partition": 0}
+    real.events.extend(
+        {"broker": 1, **partition, **fact}
+        for fact in (
+            {"kind": "becomes_follower", "t": 500},
+            {"kind": "stimulus", "t": 1000, "do": "start"},
+            {"kind": "stimulus", "t": 4000, "do": "registered"},
+            {"kind": "update_metadata", "t": 4200},
+            {"kind": "leader_and_isr", "t": 4220},
+            {"kind": "update_metadata", "t": 4230},
+            {"kind": "becomes_follower", "t": 4250},
+            {"kind": "expand", "t": 4300, "broker": 2, "from_isr": [2], "to_isr": [2, 3]},
+            {"kind": "expand", "t": 4400, "broker": 2, "from_isr": [2, 3], "to_isr": [2, 3, 1]},
+        )
+    )
+    steps = [s for s in steps_of(real, real, lambda _: profiles()["2.4"]) if s[0].lane == "restart"]
+    assert steps == [
+        (Step("restart", "registered", "metadata", 1), 100.0),
+        (Step("restart", "metadata", "LeaderAndIsr", 1), 10.0),
+        (Step("restart", "LeaderAndIsr", "role", 1), 15.0),
+        (Step("restart", "role", "expansion", 1), 75.0),
+    ]
+
+
 @pytest.mark.parametrize(("shift", "differs"), [(0.0, False), (5.0, True)])
 def test_only_durations_that_differ_more_than_chance_makes_them_stand_out(
     shift: float, differs: bool
