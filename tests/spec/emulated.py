@@ -20,6 +20,11 @@ ORDERS_0 = FIRST
 LAG_MS = 2000
 
 
+def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
+    """A version with this guard on or off."""
+    return {"profile": profile, "guards": {guard: state}}
+
+
 class Emulated(Cluster):
     """Brokers that have booted one after the other, in this order; the first one is controller."""
 

@@ -43,7 +43,7 @@ from tests.interaction.playbook import (
     watch,
 )
 from tests.interaction.test_commands import reassigns
-from tests.spec.emulated import Emulated
+from tests.spec.emulated import Emulated, switched
 from zk import paths
 from zk.client.codec_admin import (
     BrokerInfo,
@@ -54,11 +54,6 @@ from zk.client.codec_admin import (
 )
 from zk.errors import Code
 from zk.ops import GetData, Request, SessionState, SetData
-
-
-def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
-    return {"profile": profile, "guards": {guard: state}}
-
 
 INFO = BrokerInfo((EndPoint("PLAINTEXT", "PLAINTEXT", "host-1", 9091),))
 CREATE_CONTROLLER = "create ephemeral /controller: broker 1"

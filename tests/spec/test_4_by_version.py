@@ -39,12 +39,7 @@ from tests.interaction.test_groups import (
     stable,
 )
 from tests.interaction.test_stop_replica import stop
-from tests.spec.emulated import Emulated
-
-
-def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
-    return {"profile": profile, "guards": {guard: state}}
-
+from tests.spec.emulated import Emulated, switched
 
 # -- 3.5: the high watermark and fetches that wait -------------------------------------------------
 

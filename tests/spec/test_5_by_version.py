@@ -38,14 +38,11 @@ from tests.interaction.test_following import (
     grown,
     log_of,
 )
+from tests.spec.emulated import switched
 from zk.errors import Code
 from zk.ops import Reply
 
 UNCLEAN = b'{"version":1,"config":{"unclean.leader.election.enable":"true"}}'
-
-
-def switched(guard: str, state: bool, profile: str = "2.6") -> dict[str, object]:
-    return {"profile": profile, "guards": {guard: state}}
 
 
 def told_to_follow(

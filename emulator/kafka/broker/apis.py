@@ -202,21 +202,19 @@ class KafkaApis:
             # Kafka catches any exception of a handler. The thread continues with the next request,
             # and the work done before the exception is not undone.
             self._context.failed(type(request).__name__, error)
-            response = error_response(request, Errors.UNKNOWN_SERVER_ERROR)
-            if isinstance(request, m.FetchRequest):
-                response = self._failed_fetch(request)
-            connection.respond(response)
+            version = self._context.profile.request_versions["Fetch"]
+            if isinstance(request, m.FetchRequest) and version < FIRST_WITH_SESSIONS:
+                connection.respond(self._failed_fetch(request))
+            else:
+                connection.respond(error_response(request, Errors.UNKNOWN_SERVER_ERROR))
 
     def _failed_fetch(self, request: m.FetchRequest) -> m.FetchResponse:
-        """Up to 1.0 there is only an error for each partition. 0.9 sends it in version 0, whatever
-        the request's (FetchRequest.scala@0.9.0.1 handleError): here that is an error of the whole
-        response."""
-        error = Errors.UNKNOWN_SERVER_ERROR
-        version = self._context.profile.request_versions["Fetch"]
-        if version >= FIRST_WITH_SESSIONS:
-            return m.FetchResponse(error, 0, ())
+        """The error of each partition. What the follower cannot read is an error of the whole
+        response here."""
+        error, profile = Errors.UNKNOWN_SERVER_ERROR, self._context.profile
         failed = (m.FetchedPartition(f.partition, error, -1, -1, ()) for f in request.partitions)
-        return m.FetchResponse(error if version == 1 else Errors.NONE, 0, tuple(failed))
+        of_all = error if profile.fetch_errors_are_unreadable else Errors.NONE
+        return m.FetchResponse(of_all, 0, tuple(failed))
 
     # -- metadata ----------------------------------------------------------------------------------
 

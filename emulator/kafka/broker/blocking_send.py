@@ -9,10 +9,8 @@ from __future__ import annotations
 from emulator.kafka.broker.context import BrokerContext
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.guards.following import CLOSED_CONNECTIONS_NOTICED
-from emulator.kafka.protocol.messages import LiveBroker, Request
+from emulator.kafka.protocol.messages import FetchResponse, LiveBroker, Request
 from emulator.kafka.protocol.transport import Connection, Disconnected, Network
-
-_FAILED = Errors.UNKNOWN_SERVER_ERROR
 
 
 class ReplicaFetcherBlockingSend:
@@ -26,8 +24,7 @@ class ReplicaFetcherBlockingSend:
         self._connection: Connection | None = None
         self._knows_that_it_broke = False
         self._closed = False
-        self._cannot_read_errors = context.profile.request_versions["Fetch"] == 1
-        """0.9 responds in version 0 to a fetch that failed as a whole."""
+        self._cannot_read_errors = context.profile.fetch_errors_are_unreadable
 
     async def send(self, request: Request) -> object:
         """Send a request and return its response. Raises Disconnected if there is none within
@@ -53,7 +50,11 @@ class ReplicaFetcherBlockingSend:
         except Disconnected:
             self._knows_that_it_broke = True
             raise
-        if self._cannot_read_errors and getattr(response, "error", None) is _FAILED:
+        if (
+            self._cannot_read_errors
+            and isinstance(response, FetchResponse)
+            and (response.error is Errors.UNKNOWN_SERVER_ERROR)
+        ):
             self._connection.close()
             self._connection = None
             raise Disconnected("the response has another version than the request")

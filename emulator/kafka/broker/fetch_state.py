@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.base import HASH_MAPS, Profile
 from emulator.kafka.protocol.messages import LiveBroker
 from emulator.trace.values import TopicPartition
 from zk.scala.java_hash import hash_set_order, in_buckets, java_hash, list_hash
@@ -82,7 +82,8 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     def __init__(self, profile: Profile) -> None:
         super().__init__()
         self._order, self._library = profile.fetch_order, LIBRARIES[profile.scala]
-        self._in_hash_map = profile.fetch_order in ("hash-map", "java-hash-map")
+        self.in_hash_map = profile.fetch_order in HASH_MAPS
+        """Whether requests have an order of their own, too (`request_order`)."""
         self._inserted: dict[TopicPartition, None] = {}
         """In the order of additions, which decides among the keys of one HashMap bucket."""
         self.changed: dict[TopicPartition, None] = {}
@@ -96,7 +97,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self.changed[partition] = None
 
     def update_and_move_to_end(self, partition: TopicPartition, state: PartitionFetchState) -> None:
-        if not self._in_hash_map:
+        if not self.in_hash_map:
             # A dict keeps the place of an existing key, as a HashMap does.
             self.pop(partition, None)
         self[partition] = state
@@ -111,7 +112,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         """Reorder after additions: a HashMap (up to 0.9), or all are set again (up to 2.0)."""
         if self._order == "rebuilt":
             self.rebuild()
-        elif self._in_hash_map:
+        elif self.in_hash_map:
             self._inserted |= dict.fromkeys(self)  # known ones stay where they are
             keys = self._library.map_order(
                 self._inserted, lambda key: topic_and_partition_hash(*key)
@@ -121,7 +122,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     def rebuild(self) -> None:
         """Reorder after a truncation round (PartitionStates.set): a topic's partitions come
         together, at the place of the first of them in a Map of all of them."""
-        if self._in_hash_map:
+        if self.in_hash_map:
             return
         if self._order in ("hashed", "topic-ids"):
             items = self._library.map_order(self.items(), _hash_of)
@@ -133,9 +134,8 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
         self._reorder(item for group in topics.values() for item in group)
 
     def request_order(self, partitions: Iterable[TopicPartition]) -> Iterable[TopicPartition]:
-        """The order in which a leader reads these partitions, which are in this thread's order."""
-        if not self._in_hash_map:
-            return partitions
+        """Up to 0.9: the order in which a leader reads these partitions, which are in this thread's
+        order."""
         topics: dict[str, list[TopicPartition]] = {}
         for partition in partitions:
             topics.setdefault(partition.topic, []).append(partition)

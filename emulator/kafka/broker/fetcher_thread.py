@@ -211,8 +211,9 @@ class ReplicaFetcherThread:
                 fetches[partition] = fetch
         states.has_other_changes = len(fetches) < len(states)
         states.changed.clear()
-        in_order = {partition: fetches[partition] for partition in states.request_order(fetches)}
-        return self._session.build(in_order) if fetches else None
+        if states.in_hash_map:
+            fetches = {partition: fetches[partition] for partition in states.request_order(fetches)}
+        return self._session.build(fetches) if fetches else None
 
     def _fetch_of(
         self, partition: TopicPartition, state: PartitionFetchState

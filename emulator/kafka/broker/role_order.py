@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from emulator.kafka.broker.fetch_state import InitialFetchState, end_point_hash
 from emulator.kafka.broker.partition import Partition
-from emulator.kafka.profiles.base import Profile
+from emulator.kafka.profiles.base import HASH_MAPS, Profile
 from emulator.kafka.profiles.guards.following import FETCH_FENCING
 from emulator.trace.values import PartitionState, TopicPartition
 from zk.scala.java_hash import java_hash
@@ -67,6 +67,6 @@ def pair_hash(partition: TopicPartition, state: InitialFetchState, profile: Prof
     else:
         initial = case_class_hash("BrokerAndInitialOffset", (leader, offset))
     of_partition = topic_partition_hash
-    if profile.fetch_order in ("hash-map", "java-hash-map"):
+    if profile.fetch_order in HASH_MAPS:
         of_partition = topic_and_partition_hash
     return case_class_hash("Tuple2", (of_partition(*partition), initial))

@@ -97,6 +97,8 @@ do additions with `rebuilt` (0.10 to 2.0). With `hashed` a round puts them into 
 HashMap first (2.6). With `topic-ids` those of one LeaderAndIsr are added in the order of hashes
 that depend on the topics' random ids, too (3.1)."""
 
+HASH_MAPS: tuple[FetchOrder, ...] = ("hash-map", "java-hash-map")
+
 
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
@@ -162,6 +164,12 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     def propagation(self) -> Propagation:
         """How this broker propagates its ISR changes."""
         return self.propagations[0]
+
+    @property
+    def fetch_errors_are_unreadable(self) -> bool:
+        """0.9: the response to a fetch that failed as a whole has version 0, whatever the request's
+        (FetchRequest.scala@0.9.0.1 handleError). The follower closes the connection."""
+        return self.request_versions["Fetch"] == 1
 
     @property
     def values(self) -> dict[str, str]:
