@@ -281,7 +281,7 @@ class LiveWorld:
     def handover_jitter_us(self, producer: str) -> int:
         if self.machine_load is None:
             return 0
-        late_us = self.latencies("producer_handover", producer)
+        late_us = self.latencies.handover(producer)
         return late_us + self.machine_load.delay_us(producer)
 
     def client_draw(self, purpose: str, actor: str) -> int:

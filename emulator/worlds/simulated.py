@@ -115,7 +115,7 @@ class SimulatedWorld:
 
     def handover_jitter_us(self, producer: str) -> int:
         """Even later while a resumed process occupies the shared cores."""
-        late_us, now = self.latencies("producer_handover", producer), self.kernel.now
+        late_us, now = self.latencies.handover(producer), self.kernel.now
         if self.machine_load is not None:
             late_us += self.machine_load.delay_us(producer)
         if any(p.sluggish_until + RESUME_ECHO_US > now for p in self.kernel.processes.values()):

@@ -195,7 +195,7 @@ def test_each_partition_has_a_request_of_its_own_and_one_that_waits_holds_up_the
         assert cluster.take() == ["14 produce 1"]
         cluster.held.pop()()
         cluster.run_ms(10)
-        assert cluster.take() == ["610 produce 1 to 1", "610 produce 2", "610 produce 2 to 1"]
+        assert cluster.take() == ["611 produce 1 to 1", "612 produce 2", "613 produce 2 to 1"]
 
 
 def test_a_refused_request_is_sent_again_after_the_back_off_with_what_came_meanwhile() -> None:

@@ -21,7 +21,7 @@ from emulator.worlds.network.memory import Break, Listener, MemoryConnection, Me
 from tests.interaction.hosting import ORDERS_0
 
 PORT = 9092
-WAY_US = {"net_connect": 500, "net_request": 1000, "net_response": 1000}
+WAY_US = {"net_connect": 500, "net_request": 1000, "net_response": 1000, "next_request": 3000}
 
 
 class TwoEnds:
@@ -98,7 +98,16 @@ def test_one_request_of_a_connection_is_served_at_a_time() -> None:
         ends.ask("b")
         assert ends.run_ms(10) == ["2 read a"]
         ends.received[0][1].respond("answer a")
-        assert ends.run_ms(10) == ["11 read b", "12 answer a"]
+        assert ends.run_ms(10) == ["12 answer a", "14 read b"]
+
+
+def test_the_next_request_is_read_after_the_answer_to_the_last_one_was_written() -> None:
+    """So the second answer comes later although both requests arrived together. librdkafka's scan
+    and refresh query metadata at the same time."""
+    with TwoEnds() as ends:
+        ends.ask("a")
+        ends.ask("b")
+        assert ends.run_ms(10) == ["2 read a", "2 read b", "3 answer a", "6 answer b"]
 
 
 def test_connections_do_not_wait_for_each_other() -> None:

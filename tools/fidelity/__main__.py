@@ -65,14 +65,16 @@ LEAST_SEARCH_S = 5.0
 
 @dataclass
 class Case:
-    """One recording, and what is known of it. `run`: one of several of a script. `of_set`: the set
-    that `--sets` names. `before`: the row of an earlier measurement, whose seeds stay."""
+    """One recording, and what is known of it. `run`: one of several of a script. `is_repeat`: it is
+    not matched, and only shows how much real runs differ. `of_set`: the set that `--sets` names.
+    `before`: the row of an earlier measurement, whose seeds stay."""
 
     folder: Path
     kafka: str
     recording: str
     of_set: str
     run: str = ""
+    is_repeat: bool = False
     before: RecordingResult | None = None
     examined: list[Examined] = field(default_factory=list)
     verdict: Verdict | None = None
@@ -128,10 +130,12 @@ class Measurement:
         self.name, self.options = name, options
         self.seeds = options.random_seeds if name == "random" else options.seeds
         every = list(every)
-        known = {case.place for case in every}
+        known = {case.place for case in every if not case.is_repeat}
         rows = [(row.place, row) for row in read_rows(name, RecordingResult)]
         self._rows = {place: row for place, row in rows if place in known}
-        self.cases = [case for case in every if self._is_chosen(case)]
+        chosen = [case for case in every if self._is_chosen(case)]
+        self.cases = [case for case in chosen if not case.is_repeat]
+        self._recorded_often = [case for case in chosen if case.run and not options.unmatched]
         self._distances = read_rows(f"{self._prefix}distances", DistanceRow)
         labels = {(case.kafka, case.label) for case in every}
         self._delays = [
@@ -179,9 +183,8 @@ class Measurement:
     def measure_distances(self, say: Callable[[str], None]) -> None:
         """Of random seeds to all runs of a script that was recorded several times."""
         scripts: dict[tuple[str, str], list[Case]] = {}
-        for case in self.cases:
-            if case.run and case.before is None:
-                scripts.setdefault((case.kafka, case.recording), []).append(case)
+        for case in self._recorded_often:
+            scripts.setdefault((case.kafka, case.recording), []).append(case)
         for (kafka, recording), runs in scripts.items():
             if len(runs) < 2:
                 continue
@@ -377,14 +380,15 @@ def version_cases() -> Iterator[Case]:
 
 
 def random_cases() -> Iterator[Case]:
-    """Scripts that were recorded once have no `run`."""
+    """Scripts that were recorded once have no `run`. Of the others the first run is matched."""
     for of_version in sorted(RECORDINGS.glob("random/kafka-*")):
         kafka = of_version.name.removeprefix("kafka-")
         for script in folders(of_version):
             of_set = random_set(int(script.name))
             name, runs = random_name(int(script.name)), folders(script)
-            for run in runs:
-                yield Case(run, kafka, name, of_set, run.name if len(runs) > 1 else "")
+            for number, run in enumerate(runs):
+                of_several = run.name if len(runs) > 1 else ""
+                yield Case(run, kafka, name, of_set, of_several, is_repeat=number > 0)
 
 
 def folders(parent: Path) -> list[Path]:

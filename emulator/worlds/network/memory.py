@@ -242,6 +242,7 @@ class MemoryConnection:
         "_backlog",
         "_client_lane",
         "_forth",
+        "_is_muted",
         "_lane",
         "_network",
         "_request_hold",
@@ -271,6 +272,8 @@ class MemoryConnection:
         self._client_lane = client_process.lane(client)
         self._answer_to: deque[Callable[[object], None]] = deque()
         self._backlog: deque[tuple[int, Request]] = deque()
+        self._is_muted = False
+        """The next request is not read before the response to the last one is written."""
         self._served: Request | None = None
         self._unanswered: Request | None = None
         ends = client_process.name, listener.process.name
@@ -384,13 +387,24 @@ class MemoryConnection:
         # It was read late, by a paused broker, and the end of the connection with it.
         if self.listener.drops_at_end and not self.open and at_us < self._network.kernel.now:
             return
-        if self._served is not None:
+        if self._is_muted:
             # A request that was sent is served even if its connection has been closed meanwhile.
             # With its own cause: another request's response lets it be served.
             self._backlog.append((self._network.kernel.cause, request))
         else:
-            self._served = request
-            self.listener.receive(request, self)
+            self._receive(request)
+
+    def _receive(self, request: Request) -> None:
+        self._is_muted, self._served = True, request
+        self.listener.receive(request, self)
+
+    @labelled("next_request")
+    def _read_next(self) -> None:
+        if not self._backlog:
+            self._is_muted = False
+            return
+        self._network.kernel.cause, request = self._backlog.popleft()
+        self._receive(request)
 
     # -- the broker's end -------------------------------------------------------------------------
 
@@ -418,14 +432,13 @@ class MemoryConnection:
             self._pass_back(response)
         self._served = None
         if self._backlog:
-            kernel = self._network.kernel
-            cause, request = self._backlog.popleft()
-            # The next request is served within this response's step, and the responding thread
-            # continues after it: each has its own cause.
-            before, kernel.cause = kernel.cause, cause
-            self._served = request
-            self.listener.receive(request, self)
-            kernel.cause = before
+            self._lane.call_later(self._reading_us(), self._read_next)
+        else:
+            self._is_muted = False
+
+    def _reading_us(self) -> int:
+        """From a response until the request behind it is served."""
+        return self._network.latency("next_request", self.listener.process.name)
 
     def _stops(self, response: object) -> bool:
         """A response has no name of its own."""
@@ -448,10 +461,12 @@ class MemoryConnection:
         if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
-        # The same in the other direction.
         at = network.kernel.now + us
-        if at > self._returns_us:
-            self._returns_us = at
+        # The same in the other direction. Besides, most of a response's latency passes before it is
+        # written, and only then the broker reads the next request.
+        if at <= self._returns_us:
+            at = self._returns_us + self._reading_us()
+        self._returns_us = at
         self._client_lane.call_at(self._returns_us, partial(self._answered, response))
 
     @labelled("answered")

@@ -14,6 +14,7 @@ FIXED_US = {
     "stimulus_busy": 80_000,
     "busy_share": 500,
     "net_request": 250,
+    "producer_lateness": 0,
     "producer_handover": 100,
     "create_log": 90_000,
 }
