@@ -217,7 +217,8 @@ TABLE: Table = {
         _steady(250), (400, ((0.0, 800), (0.5, 2800), (1.0, 7000))), (900, _quick(250))
     ),
     # From a response until the network thread has read the request that waited behind it on this
-    # connection, and a handler takes it.
+    # connection, and a handler takes it. No recording shows it by itself: with
+    # `client_decommission` it makes the odds that are given there.
     "next_request": Purpose(_quick(200), (400, _quick(500))),
     # A controller's requests. From an UpdateMetadata at a broker to the LeaderAndIsr that follows
     # it: 1 to 51 ms, quartiles 4, 7 and 13 (185 recorded, 0.8.2 to 3.3).
@@ -737,7 +738,7 @@ TABLE: Table = {
     # is back in an ISR: 6 to 53 ms, median 14, in 57 resumes of the stories; 1 to 228 ms, median
     # 12, in 76 of the given recordings. Only the first resume of a process is slow: from there to
     # its first expansion 10 to 38 ms, median 15 (52), from later ones 1 to 9, median 3 (29); to the
-    # first shrink that it decides 1 to 35 ms, median 5 (24).
+    # first shrink that it decides 1 to 35 ms, median 5 (24). Most rows have a stage for that one.
     "resume_window": Purpose(
         ((0.0, 1 * _MS), (1.0, 8 * _MS)), (1, ((0.0, 5 * _MS), (1.0, 40 * _MS)))
     ),

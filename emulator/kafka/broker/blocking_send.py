@@ -53,7 +53,7 @@ class ReplicaFetcherBlockingSend:
         if (
             self._cannot_read_errors
             and isinstance(response, FetchResponse)
-            and (response.error is Errors.UNKNOWN_SERVER_ERROR)
+            and response.error is Errors.UNKNOWN_SERVER_ERROR
         ):
             self._connection.close()
             self._connection = None

@@ -400,7 +400,7 @@ class MemoryConnection:
 
     @labelled("next_request")
     def _read_next(self) -> None:
-        if not self._backlog:
+        if not self._backlog:  # `hang_up` has dropped it
             self._is_muted = False
             return
         self._network.kernel.cause, request = self._backlog.popleft()
