@@ -361,9 +361,9 @@ class Stage(ABC):
 class Modelled(Stage):
     """The model, made anew for each play."""
 
-    def __init__(self, folder: str, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(self, folder: str, rovers_timeout_ms: int = TIMEOUT_MS) -> None:
         super().__init__()
-        self._timeout_ms = timeout_ms
+        self._timeouts_ms = {ROVER: rovers_timeout_ms}
         self._clock = VirtualClock()
         self._lane, self._rovers_lane = VirtualLane(self._clock), VirtualLane(self._clock)
         self._logged: list[Transaction] = []
@@ -386,7 +386,8 @@ class Modelled(Stage):
 
     def open_session(self, player: Player) -> Session:
         lane = self._rovers_lane if player.name == ROVER else self._lane
-        return self._service.open_session(player.name, self._timeout_ms, lane, player)
+        timeout_ms = self._timeouts_ms.get(player.name, TIMEOUT_MS)
+        return self._service.open_session(player.name, timeout_ms, lane, player)
 
     def until(self, done: Callable[[], bool]) -> None:
         self._clock.run_while(lambda: not done())
@@ -425,9 +426,11 @@ class Modelled(Stage):
 class Real(Stage):
     """One real server and its sessions, for many plays one after the other."""
 
-    def __init__(self, server: EmbeddedServer, taps: Taps, timeout_ms: int = TIMEOUT_MS) -> None:
+    def __init__(
+        self, server: EmbeddedServer, taps: Taps, rovers_timeout_ms: int = TIMEOUT_MS
+    ) -> None:
         super().__init__()
-        self._server, self._timeout_ms = server, timeout_ms
+        self._server, self._timeouts_ms = server, {ROVER: rovers_timeout_ms}
         self._owner = Owner()
         self._service = KazooService(server.address, ClientTimes(1, 1, 1000, 10_000))
         self._tap = taps.open(ROVER, server.address)
@@ -458,10 +461,15 @@ class Real(Stage):
         self._log.close()
 
     def open_session(self, player: Player) -> Session:
-        return self._service.open_session(player.name, self._timeout_ms, self._owner, player)
+        timeout_ms = self._timeouts_ms.get(player.name, TIMEOUT_MS)
+        return self._service.open_session(player.name, timeout_ms, self._owner, player)
 
     def until(self, done: Callable[[], bool]) -> None:
-        self._owner.until(done, patience_s=60)
+        try:
+            self._owner.until(done, patience_s=60)
+        except AssertionError as error:
+            states = {player.name: player.state for player in self.players.values()}
+            raise AssertionError(f"{error}; clients: {states}") from None
 
     def cut(self) -> None:
         self._tap.cut()
