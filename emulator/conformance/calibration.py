@@ -53,7 +53,10 @@ PARTS: Mapping[str, tuple[str, ...]] = {
         "make_follower",
         "make_leader",
         "roles_taken",
-        "roles_moved",
+        "roles_taken.late",
+        "leaders_taken.late",
+        "followers_taken.early",
+        "followers_taken.late",
     ),
     "LeaderAndIsr to role in a new partition": (
         "create_log",

@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance, Stream, mix
 from emulator.kernel.scheduler import Task
 
-VERSION = 26
+VERSION = 27
 _BUCKETS = 256
 _BITS = (1 << 64) - 1
 _BELOW_BUCKET = (1 << 56) - 1
@@ -71,7 +71,10 @@ BROKERS = (
     "control_request",
     "metadata_answered",
     "roles_taken",
-    "roles_moved",
+    "roles_taken.late",
+    "leaders_taken.late",
+    "followers_taken.early",
+    "followers_taken.late",
     "replicas_stopped",
     "write_isr",
     "requests_completed",
@@ -386,21 +389,37 @@ TABLE: Table = {
     "metadata_answered": Purpose(
         ((0.0, 0), (1.0, 0)), (1, _ms(40, 44, 48, 56, 68, 85, 130)), paced=True
     ),
-    # From the last log line about a role to the response: fetchers are added and stopped, delayed
-    # requests completed; first for new replicas, then for partitions with an earlier role. Per 1.5
-    # s of boot, UpdateMetadata came 17 to 229 ms after a process's first roles, median 60 (138
-    # recorded), later 3 to 19, median 8. After its first change of roles 2 to 56, median 20 (44),
-    # second 2 to 47, median 9 (26), third 3 to 59, median 12 (10), later 1 to 15, median 4 (17).
+    # From the last log line about a role to the response. Between that line and the next
+    # UpdateMetadata at this broker passed, in medians by version: up to 2.4, whose line comes last,
+    # 13 to 23 ms after a process's first roles if they were followers, 13 to 30 if they were
+    # leaders, 33 to 49 if both (450), and 2 to 9 after later ones (552).
     "roles_taken": Purpose(
-        ((0.0, 0), (0.5, 3 * _MS), (0.9, 9 * _MS), (1.0, 14 * _MS)),
-        (1, ((0.0, 12 * _MS), (0.1, 22 * _MS), (0.5, 48 * _MS), (0.9, 95 * _MS), (1.0, 180 * _MS))),
+        ((0.0, 0), (0.5, 500), (0.9, 3 * _MS), (1.0, 14 * _MS)),
+        (1, _ms(1.5, 3, 6, 13, 26, 45, 100)),
+        (3, _ms(0.2, 0.5, 0.8, 1.5, 5, 12, 35)),
         paced=True,
     ),
-    "roles_moved": Purpose(
-        ((0.0, 0), (0.5, 1500), (0.9, 9 * _MS), (1.0, 15 * _MS)),
-        (1, ((0.0, 500), (0.3, 4 * _MS), (0.5, 10 * _MS), (0.9, 30 * _MS), (1.0, 52 * _MS))),
-        (3, ((0.0, 500), (0.5, 5 * _MS), (0.9, 15 * _MS), (1.0, 35 * _MS))),
+    # Added from 2.6 on, whose lines come before fetchers are changed and delayed requests are
+    # completed: after later roles 12 to 15 ms in 2.6.3 (830), 12 to 19 in 2.7.2 (409), 11 to 29 in
+    # 2.8.2 and 3.3.2 (166).
+    "roles_taken.late": Purpose(
+        _ms(0.2, 0.7, 2, 5, 11, 21, 45),
+        (1, _ms(3, 5, 8, 12, 18, 30, 60)),
+        (4, _ms(0.5, 1.5, 3.5, 7, 14, 25, 50)),
         paced=True,
+    ),
+    # And what a process's first leaders and first followers cost. After first leaders 18 to 41 ms
+    # if it had only followed (241); after first followers 52 to 116 if it had only led (87); after
+    # first roles 52 to 93 for followers, 40 to 67 for leaders, 114 to 191 for both (978).
+    "leaders_taken.late": Purpose(
+        ((0.0, 0), (1.0, 0)), (1, _ms(0.5, 2.5, 5, 10, 18, 30, 55)), paced=True
+    ),
+    # Before the line, where it comes last (up to 2.4): from LeaderAndIsr to the last line about
+    # later followers 19 ms up to 0.10 (153 batches), then 8 or 9 (227; medians); without this 1 or
+    # 2.
+    "followers_taken.early": Purpose(_ms(0.2, 1.5, 3, 8, 14, 26, 50), paced=True),
+    "followers_taken.late": Purpose(
+        ((0.0, 0), (1.0, 0)), (1, _ms(6, 12, 17, 25, 42, 66, 120)), paced=True
     ),
     # Until the response to StopReplica. Of nine stopping brokers eight had the next request 8 to
     # 100 ms after the first one, median 17, and all later ones after 1 to 9. The controller had
@@ -463,18 +482,19 @@ TABLE: Table = {
     "topic_created": Purpose(
         ((0.0, 300), (0.5, 1300), (0.9, 2100), (0.95, 3 * _MS), (1.0, 6 * _MS))
     ),
-    # A controller's first election, before it reads states and before it writes them: 8 to 157 ms,
-    # median 18 (seven recordings). In 37 stops the write came 1 to 180 ms after the read, quartiles
-    # 4, 6 and 9. The first use of the command znode's parser: from its read to the next request 8
-    # to 75 ms, median 21 (23 of 0.8.2 to 2.1), 200 in 2.6.3 (admin-znodes).
+    # The first use of the command znode's parser: from its read to the next request 8 to 75 ms,
+    # median 21 (23 of 0.8.2 to 2.1), 200 in 2.6.3 (admin-znodes).
     "reassign_command": Purpose(_quick(300), (1, _ms(3, 5, 8, 16, 28, 42, 200))),
     # Before a reassignment raises the leader epoch, and before it sends it. From the topic's write
     # to that of the epoch 5 to 122 ms, quartiles 8, 10 and 27, and from there to the first
     # LeaderAndIsr 4 to 60, quartiles 4, 5 and 9 (19 first ones of a process, 2.4 to 3.3).
     "bump_leader_epoch": Purpose(_quick(500), (2, _ms(0.5, 1, 1.5, 3, 9, 27, 90))),
+    # Before a controller reads states, and before it writes them. From the address that a stopping
+    # broker looks up to the first read, quartiles 8, 11 and 15 ms for a controller's first election
+    # (54), later 4, 7 and 10 (11); from there to the write 5, 7 and 9, later 2, 2 and 5.
     "elect_leaders": Purpose(
-        ((0.0, 200), (0.5, 1300), (0.9, 4 * _MS), (0.99, 12 * _MS), (1.0, 25 * _MS)),
-        (1, ((0.0, 1 * _MS), (0.5, 5 * _MS), (0.8, 12 * _MS), (0.9, 35 * _MS), (1.0, 170 * _MS))),
+        ((0.0, 100), (0.5, 600), (0.9, 2500), (0.99, 12 * _MS), (1.0, 25 * _MS)),
+        (1, ((0.0, 300), (0.5, 2 * _MS), (0.8, 7 * _MS), (0.9, 20 * _MS), (1.0, 120 * _MS))),
         (2, ((0.0, 300), (0.5, 3 * _MS), (0.9, 9 * _MS), (1.0, 55 * _MS))),
     ),
     # From the write of the states to the first LeaderAndIsr at a broker: 2 to 34 ms, median 6 (34
@@ -489,8 +509,8 @@ TABLE: Table = {
         _ms(0.3, 0.8, 1.3, 2, 4, 8, 15), (1, _ms(1.5, 5, 8, 11, 14, 19, 32)), paced=True
     ),
     # A controlled shutdown, in nine recorded stops. From the requests about its leaderships to the
-    # changes of its replicas: 6 to 100 ms, median 16 (five); divided by the root of the boot time 4
-    # to 68, median 12.
+    # changes of its replicas, if it has any: 6 to 100 ms, median 16 (five); divided by the root of
+    # the boot time 4 to 68, median 12.
     "leaders_moved": Purpose(
         _quick(300),
         (1, ((0.0, 4 * _MS), (0.5, 11 * _MS), (0.8, 17 * _MS), (1.0, 60 * _MS))),
@@ -666,7 +686,7 @@ TABLE: Table = {
     "shutdown.start": Purpose(
         ((0.0, 4 * _MS), (0.25, 9 * _MS), (0.5, 14 * _MS), (0.9, 26 * _MS), (1.0, 70 * _MS))
     ),
-    "shutdown.announce": Purpose(((0.0, 300), (0.5, 1500), (0.9, 6 * _MS), (1.0, 30 * _MS))),
+    "shutdown.announce": Purpose(((0.0, 200), (0.5, 700), (0.9, 4 * _MS), (1.0, 30 * _MS))),
     "shutdown.announced": Purpose(
         ((0.0, 500), (0.5, 5 * _MS), (0.8, 12 * _MS), (0.95, 25 * _MS), (1.0, 45 * _MS)), paced=True
     ),

@@ -69,6 +69,14 @@ def test_roles_move_before_it_is_the_turn_of_its_replicas() -> None:
         hears(play, *REST_IS_TOLD, "shutdown of 3: NONE")
 
 
+def test_who_only_leads_may_go_as_soon_as_its_roles_have_moved() -> None:
+    play = Controlling({ORDERS_0: led_by(3, (3, 1, 2))})
+    play.take(leaders_moved=11)
+    play >> announces(3) << "getData orders-0" >> state(3, (3, 1, 2), version=5) << ELECTED
+    play >> multi_ok(version=6)
+    hears(play, *ROLES_MOVE, "shutdown of 3: NONE")
+
+
 @pytest.mark.parametrize("step", ["leave_isr", "left_isr"])
 def test_leaving_an_isr_takes_time_before_it_is_written_and_before_it_is_told(step: str) -> None:
     with stops(**{step: 8}) as play:

@@ -194,12 +194,24 @@ def starting(profile: str = "2.6", **takes_ms: int) -> Hosting:
     return play
 
 
-def test_leader_and_isr_is_answered_when_all_that_hangs_on_new_roles_is_done() -> None:
-    with starting(roles_taken=5, roles_moved=9) as play:
-        play << "to 2: Fetch orders-0@0" >> after_ms(5) << "LeaderAndIsr: NONE NONE"
+NEW_ROLES = {
+    "roles_taken": 1,
+    "roles_taken.late": 2,
+    "leaders_taken.late": 3,
+    "followers_taken.late": 5,
+}
+
+
+@pytest.mark.parametrize(("profile", "follows_ms", "leads_ms"), [("2.4", 1, 1), ("2.6", 8, 6)])
+def test_leader_and_isr_is_answered_when_all_that_hangs_on_new_roles_is_done(
+    profile: str, follows_ms: int, leads_ms: int
+) -> None:
+    """Up to 2.4 the log line about a role comes after most of it."""
+    with starting(profile, **NEW_ROLES) as play:
+        play << "to 2: Fetch orders-0@0" >> after_ms(follows_ms) << "LeaderAndIsr: NONE NONE"
         play.forget()
         play >> leader_and_isr(state_of(epoch=5, isr=(1,))) << "leads orders-0 in epoch 5"
-        play >> after_ms(8) >> after_ms(1) << "LeaderAndIsr: NONE NONE"
+        play >> after_ms(leads_ms) << "LeaderAndIsr: NONE NONE"
 
 
 def test_a_role_is_taken_some_time_after_the_request_for_it_came() -> None:
@@ -212,9 +224,20 @@ def test_a_role_is_taken_some_time_after_the_request_for_it_came() -> None:
         play << "leads orders-0 in epoch 5" << "LeaderAndIsr: NONE NONE"
 
 
+def test_up_to_2_4_the_line_about_a_follower_comes_later() -> None:
+    for profile in ("2.4", "2.6"):
+        with Hosting(profile=profile) as play:
+            play.take(**{"followers_taken.early": 4})
+            play >> leader_and_isr(state_of(leader=2))
+            if profile == "2.4":
+                play >> after_ms(3) >> after_ms(1)
+            play << "follows 2 for orders-0 in epoch 4" << "LeaderAndIsr: NONE NONE"
+            play.forget()
+
+
 def test_what_changes_no_role_is_answered_at_once() -> None:
     with starting() as play:
-        play.take(roles_taken=9, roles_moved=9)
+        play.take(**NEW_ROLES)
         play.forget()
         play >> leader_and_isr(state_of(leader=2)) << "ignored: STALE_CONTROLLER_EPOCH"
         play << "LeaderAndIsr: NONE STALE_CONTROLLER_EPOCH"

@@ -353,7 +353,6 @@ class ReplicaManager:
                         state,
                         error.name,
                     )
-            had_roles = any(hosted.leader_epoch >= 0 for hosted, _ in accepted)
             leader_of: BrokerLookup = self._metadata_cache.alive_broker
             if self._context.profile.leaders_in_request:
                 # Up to 0.8.2 followers use the request's live leaders; 0.9 ignores that list.
@@ -383,8 +382,22 @@ class ReplicaManager:
             await self.fetchers.shutdown_idle_fetcher_threads()
             self.on_leadership_change(leads, follows)
             if accepted:
-                await self._context.kernel.checkpoint("roles_moved" if had_roles else "roles_taken")
+                await self._charge_for_roles(leads, follows)
             return LeaderAndIsrResponse(NO_ERROR, tuple(errors.items()))
+
+    async def _charge_for_roles(
+        self, leads: list[TopicPartition], follows: list[TopicPartition]
+    ) -> None:
+        """From the last log line about a role to the response."""
+        kernel = self._context.kernel
+        await kernel.checkpoint("roles_taken")
+        if not self._context.profile.logs_roles_early:
+            return
+        await kernel.checkpoint("roles_taken.late")
+        if leads:
+            await kernel.checkpoint("leaders_taken.late")
+        if follows:
+            await kernel.checkpoint("followers_taken.late")
 
     def _mark_offline(self, partitions: Iterable[TopicPartition]) -> None:
         """HostedPartition.Offline: permanent for this process."""
@@ -426,6 +439,20 @@ class ReplicaManager:
         self._unread[partition] = None
         self._context.failed(what, failed)
 
+    async def _make_follower(
+        self, hosted: Partition, state: PartitionState, leader_of: BrokerLookup
+    ) -> bool:
+        """Whether the partition has a new leader."""
+        if leader_of(state.leader) is not None:
+            return await hosted.make_follower(state)
+        # Create only the replica, so that its high watermark stays in the checkpoint (KAFKA-1647).
+        # It keeps its old leader, epoch and fetcher.
+        if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
+            await hosted.create_log_if_not_exists(is_new=state.is_new)
+        else:
+            self._unread[hosted.partition] = None
+        return False
+
     async def _make_followers(
         self,
         states: list[tuple[Partition, PartitionState]],
@@ -441,17 +468,12 @@ class ReplicaManager:
         # broker leads (0.8.1).
         if states:
             await self._leader_partitions.remove(p.partition for p, _ in states)
+            if not self._context.profile.logs_roles_early:
+                await self._context.kernel.checkpoint("followers_taken.early")
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")
             try:
-                if leader_of(state.leader) is None:
-                    # Create only the replica, so that its high watermark stays in the checkpoint
-                    # (KAFKA-1647). It keeps its old leader, epoch and fetcher.
-                    if REPLICA_MADE_WITHOUT_LEADER in self._context.guards:
-                        await hosted.create_log_if_not_exists(is_new=state.is_new)
-                    else:
-                        self._unread[hosted.partition] = None
-                elif await hosted.make_follower(state):
+                if await self._make_follower(hosted, state, leader_of):
                     changed.append(hosted)
             except KafkaError as failed:
                 errors[hosted.partition] = failed.error

@@ -54,33 +54,26 @@ async def shut_down(
     if one_by_one:
         # What it led and what it followed in turn: a StopReplica may overtake the LeaderAndIsr of a
         # partition whose leader is still to move.
-        for partition in filter(is_affected, _in_set_order(parts, hosted)):
-            if leads(partition):
-                await _move(parts, broker, leading=[partition])
-            else:
-                await _move(parts, broker, followed=[partition])
+        groups = [[p] for p in _in_set_order(parts, hosted) if is_affected(p)]
     else:
-        affected = list(filter(is_affected, hosted))
-        leading = [p for p in affected if leads(p)]
-        await _move(parts, broker, leading, [p for p in affected if not leads(p)])
+        groups = [[p for p in hosted if is_affected(p)]]
+    follows_any = any(not leads(p) for group in groups for p in group)
+    for group in groups:
+        # Leaders first: each election removes this broker from that ISR in the same write.
+        leading, followed = [p for p in group if leads(p)], [p for p in group if not leads(p)]
+        if leading:
+            await parts.partitions.handle_state_changes(
+                leading, PartitionState.ONLINE, parts.partitions.controlled_shutdown_strategy
+            )
+            if follows_any:
+                await parts.host.kernel.checkpoint("leaders_moved")
+        await _leave(parts, broker, followed)
     await parts.host.kernel.checkpoint("broker_may_go")
     return tuple(p for p in context.leadership if leads(p) and may_move(p))
 
 
-async def _move(
-    parts: ControllerParts,
-    broker: int,
-    leading: Sequence[TopicPartition] = (),
-    followed: Sequence[TopicPartition] = (),
-) -> None:
-    """Elect other leaders for what the broker leads; stop its other replicas, and take them out of
-    the ISR."""
-    # Leaders first: each election removes this broker from that ISR in the same write.
-    if leading:
-        await parts.partitions.handle_state_changes(
-            leading, PartitionState.ONLINE, parts.partitions.controlled_shutdown_strategy
-        )
-        await parts.host.kernel.checkpoint("leaders_moved")
+async def _leave(parts: ControllerParts, broker: int, followed: Sequence[TopicPartition]) -> None:
+    """Stop the broker's replicas that do not lead, and take them out of the ISR."""
 
     def stop(batch: ControllerBrokerRequestBatch) -> None:
         for partition in followed:

@@ -122,8 +122,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
     (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
-    `sent_before_rpc`: request versions of a broker that still writes ISRs itself although its code
-    supports AlterIsr (inter.broker.protocol.version 2.6).
+    `logs_roles_early`: a broker logs a role before it changes fetchers and completes delayed
+    requests (2.6); earlier ones log it afterwards. `sent_before_rpc`: request versions of a broker
+    that still writes ISRs itself although its code supports AlterIsr
+    (inter.broker.protocol.version 2.6).
     """
 
     name: str
@@ -157,6 +159,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     controlled_shutdowns: ControlledShutdowns = "together"
     first_logs: FirstLogs = "late-config"
     restarted_roles: RestartedRoles = "quick"
+    logs_roles_early: bool = True
     assignments: Assignments = "by-partition"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 

@@ -20,6 +20,7 @@ PROFILE = Profile(
     fetch_order="hash-map",
     first_logs="slowest",
     restarted_roles="slowest",
+    logs_roles_early=False,
     leaders_in_request=True,
     received_replicas="scala-set",
     controlled_shutdowns="isr-first",
