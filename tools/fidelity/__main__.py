@@ -90,7 +90,7 @@ class Case:
 
     @property
     def is_matched(self) -> bool:
-        by_search = self.result is not None and self.result.is_match
+        by_search = self.result is not None and self.result.is_confirmed
         return by_search or (self.verdict is not None and self.verdict.matched)
 
     @property
@@ -206,7 +206,7 @@ class Measurement:
 
         case.result = guided(reference, script, budget, examine, ignore_progress)
         row = case.row()
-        if case.result.is_match and case.keeps_choices:
+        if case.result.is_confirmed and case.keeps_choices:
             case.choices.parent.mkdir(parents=True, exist_ok=True)
             write_choices(case.result.choices, case.choices)
         how = "matched" if case.is_matched else f"not matched: {row.difference}"

@@ -238,14 +238,14 @@ def recording_result(
 
 def searched(row: RecordingResult, guided: GuidedMatch) -> RecordingResult:
     """The row after a search; what seeds have shown stays."""
-    progress, is_match = guided.progress, guided.is_match and guided.verdict.matched
+    progress, is_match = guided.progress, guided.is_confirmed
     return msgspec.structs.replace(
         row,
         commit=commit_here(),
         by_search=is_match,
         candidates=progress.total if progress else None,
         search_s=round(progress.seconds) if progress else None,
-        runs=len(guided.choices.runs) if guided.is_match else None,
+        runs=len(guided.choices.runs) if is_match else None,
         difference="" if is_match else row.difference,
     )
 
@@ -253,7 +253,7 @@ def searched(row: RecordingResult, guided: GuidedMatch) -> RecordingResult:
 def verdict_of(blind: Blind, guided: GuidedMatch | None) -> Verdict | Blind:
     """The verdict that stands: the search's, where it found a match. `blind`: of the seeds, None if
     they were not played."""
-    return guided.verdict if guided is not None and guided.is_match else blind
+    return guided.verdict if guided is not None and guided.is_confirmed else blind
 
 
 def difference_of(verdict: Verdict) -> str:

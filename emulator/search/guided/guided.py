@@ -47,6 +47,12 @@ class GuidedMatch:
     wrong: Disagreement | None = None
     """Without a match: where the run that came furthest is wrong, as far as a search ended."""
 
+    @property
+    def is_confirmed(self) -> bool:
+        """Whether its runs, played again with reruns, match as well. The more runs agree, the fewer
+        others define the range of a delay."""
+        return self.is_match and self.verdict.matched
+
 
 def guided(
     reference: Reference,
