@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -85,6 +86,8 @@ def test_a_search_that_is_killed_goes_on_without_loss(tmp_path: Path, capfdbinar
             process.wait(0.1)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    with (tmp_path / TRIALS).open("ab") as trials:
+        fcntl.flock(trials, fcntl.LOCK_EX)  # its workers hold it until they end
     before = seeds_in(tmp_path)
     assert execute([*words, "--runs", "2", "--json"]) == 0
     after = seeds_in(tmp_path)
