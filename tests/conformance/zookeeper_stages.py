@@ -136,7 +136,8 @@ class Player:
 class Stage(ABC):
     """The common part of both stages: take steps, and write transcripts."""
 
-    def __init__(self) -> None:
+    def __init__(self, rovers_timeout_ms: int) -> None:
+        self._timeouts_ms = dict.fromkeys(CLIENTS, TIMEOUT_MS) | {ROVER: rovers_timeout_ms}
         self._folder = ""
         self._base_zxid = 0
         self._names: dict[int, str] = {}
@@ -362,8 +363,7 @@ class Modelled(Stage):
     """The model, made anew for each play."""
 
     def __init__(self, folder: str, rovers_timeout_ms: int = TIMEOUT_MS) -> None:
-        super().__init__()
-        self._timeouts_ms = {ROVER: rovers_timeout_ms}
+        super().__init__(rovers_timeout_ms)
         self._clock = VirtualClock()
         self._lane, self._rovers_lane = VirtualLane(self._clock), VirtualLane(self._clock)
         self._logged: list[Transaction] = []
@@ -386,7 +386,7 @@ class Modelled(Stage):
 
     def open_session(self, player: Player) -> Session:
         lane = self._rovers_lane if player.name == ROVER else self._lane
-        timeout_ms = self._timeouts_ms.get(player.name, TIMEOUT_MS)
+        timeout_ms = self._timeouts_ms[player.name]
         return self._service.open_session(player.name, timeout_ms, lane, player)
 
     def until(self, done: Callable[[], bool]) -> None:
@@ -429,8 +429,8 @@ class Real(Stage):
     def __init__(
         self, server: EmbeddedServer, taps: Taps, rovers_timeout_ms: int = TIMEOUT_MS
     ) -> None:
-        super().__init__()
-        self._server, self._timeouts_ms = server, {ROVER: rovers_timeout_ms}
+        super().__init__(rovers_timeout_ms)
+        self._server = server
         self._owner = Owner()
         self._service = KazooService(server.address, ClientTimes(1, 1, 1000, 10_000))
         self._tap = taps.open(ROVER, server.address)
@@ -461,7 +461,7 @@ class Real(Stage):
         self._log.close()
 
     def open_session(self, player: Player) -> Session:
-        timeout_ms = self._timeouts_ms.get(player.name, TIMEOUT_MS)
+        timeout_ms = self._timeouts_ms[player.name]
         return self._service.open_session(player.name, timeout_ms, self._owner, player)
 
     def until(self, done: Callable[[], bool]) -> None:

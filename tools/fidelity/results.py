@@ -251,8 +251,8 @@ def searched(row: RecordingResult, guided: GuidedMatch) -> RecordingResult:
 
 
 def verdict_of(blind: Blind, guided: GuidedMatch | None) -> Verdict | Blind:
-    """The verdict that stands: the search's, where it found a match. `blind`: of the seeds, None if
-    they were not played."""
+    """The verdict that stands: the search's, where it has a confirmed match. `blind`: of the seeds,
+    None if they were not played."""
     return guided.verdict if guided is not None and guided.is_confirmed else blind
 
 

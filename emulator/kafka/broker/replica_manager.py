@@ -391,7 +391,7 @@ class ReplicaManager:
         """From the last log line about a role to the response."""
         kernel = self._context.kernel
         await kernel.checkpoint("roles_taken")
-        if not self._context.profile.logs_roles_early:
+        if self._context.profile.logs_roles_last:
             return
         await kernel.checkpoint("roles_taken.late")
         if leads:
@@ -442,7 +442,7 @@ class ReplicaManager:
     async def _make_follower(
         self, hosted: Partition, state: PartitionState, leader_of: BrokerLookup
     ) -> bool:
-        """Whether the partition has a new leader."""
+        """Make this broker a follower of the new leader; True if the leader has changed."""
         if leader_of(state.leader) is not None:
             return await hosted.make_follower(state)
         # Create only the replica, so that its high watermark stays in the checkpoint (KAFKA-1647).
@@ -468,7 +468,9 @@ class ReplicaManager:
         # broker leads (0.8.1).
         if states:
             await self._leader_partitions.remove(p.partition for p, _ in states)
-            if not self._context.profile.logs_roles_early:
+            if self._context.profile.logs_roles_last:
+                # Kafka changes the fetchers before that line, ours after the event that stands for
+                # it. So the time that they take passes here.
                 await self._context.kernel.checkpoint("followers_taken.early")
         for hosted, state in states:
             await self._context.kernel.checkpoint("make_follower")

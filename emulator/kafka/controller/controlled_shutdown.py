@@ -65,6 +65,7 @@ async def shut_down(
             await parts.partitions.handle_state_changes(
                 leading, PartitionState.ONLINE, parts.partitions.controlled_shutdown_strategy
             )
+            # The first use of the code for replicas, which a broker that only leads does not need.
             if follows_any:
                 await parts.host.kernel.checkpoint("leaders_moved")
         await _leave(parts, broker, followed)

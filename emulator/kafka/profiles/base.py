@@ -122,10 +122,10 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     many polls of its client quotas' reapers before its fetchers end (0.9, 0.10).
     `controller_from_metadata`: it finds the controller in its metadata cache, not in ZooKeeper
     (3.3, KAFKA-9189). `scala`: the library that orders sets and maps in the recorded builds.
-    `logs_roles_early`: a broker logs a role before it changes fetchers and completes delayed
-    requests (2.6); earlier ones log it afterwards. `sent_before_rpc`: request versions of a broker
-    that still writes ISRs itself although its code supports AlterIsr
-    (inter.broker.protocol.version 2.6).
+    `logs_roles_last`: the state change log has a role when fetchers have changed and delayed
+    requests are completed ("Completed LeaderAndIsr request", up to 2.4), not before that ("starts
+    at leader epoch"). `sent_before_rpc`: request versions of a broker that still writes ISRs itself
+    although its code supports AlterIsr (inter.broker.protocol.version 2.6).
     """
 
     name: str
@@ -159,7 +159,7 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     controlled_shutdowns: ControlledShutdowns = "together"
     first_logs: FirstLogs = "late-config"
     restarted_roles: RestartedRoles = "quick"
-    logs_roles_early: bool = True
+    logs_roles_last: bool = False
     assignments: Assignments = "by-partition"
     sent_before_rpc: Mapping[str, int] = MappingProxyType({})
 

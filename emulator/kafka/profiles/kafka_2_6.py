@@ -15,7 +15,7 @@ PROFILE = after(
     fetch_order="hashed",
     first_logs="late-config",
     restarted_roles="quick",
-    logs_roles_early=True,
+    logs_roles_last=False,
     defaults={
         # KIP-537 (2.5): a pause of a few seconds costs a broker neither its session nor its place
         # in the ISR.

@@ -49,8 +49,8 @@ class GuidedMatch:
 
     @property
     def is_confirmed(self) -> bool:
-        """Whether its runs, played again with reruns, match as well. The more runs agree, the fewer
-        others define the range of a delay."""
+        """Whether its runs match when they are judged again, with reruns. With enough runs that
+        agree, only these define the range of a delay (`emulator.conformance.compare`)."""
         return self.is_match and self.verdict.matched
 
 
