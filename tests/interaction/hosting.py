@@ -103,7 +103,9 @@ class Hosting(Playbook):
         )
         self.replicas.fetchers = self.fetchers
         self.run(
-            self.replicas.maybe_update_metadata_cache(UpdateMetadataRequest(2, 7, -1, (), LIVE))
+            self.replicas.maybe_update_metadata_cache(
+                UpdateMetadataRequest(2, 7, -1, partitions, LIVE)
+            )
         )
         if by_rpc:
             self.channel.start()

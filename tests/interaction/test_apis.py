@@ -85,7 +85,10 @@ def line_of(response: Any) -> str:
         case None:
             return "no answer"
         case FetchResponse(error=error, session_id=session, partitions=partitions):
-            named = " ".join(f"{p.partition}@{p.size}" for p in partitions)
+            named = " ".join(
+                f"{p.partition}@{p.size if p.error is Errors.NONE else p.error.name}"
+                for p in partitions
+            )
             return f"{error.name} session {session % BASE_MS} {named}".rstrip()
         case ProduceResponse(partitions=produced):
             return " ".join(f"{p.partition} {p.error.name}" for p in produced)
@@ -269,7 +272,7 @@ def test_a_handler_that_waits_for_zookeeper_is_one_handler_fewer() -> None:
             >> ok(version=6)
             << "isr 1,2,3 v6"
             << "join orders-0: NONE session 0 orders-0@0"
-            << "metadata: 3 brokers, 0 partitions"
+            << "metadata: 3 brokers, 2 partitions"
             >> ok(version=6)
             << "isr 1,2,3 v6"
             << "join orders-1: NONE session 0 orders-1@100"

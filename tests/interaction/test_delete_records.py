@@ -64,6 +64,7 @@ def with_settings(records: int = 10, **topic: str) -> Hosting:
     play.zookeeper.presets["/config/topics/orders"] = settings(**topic)
     play >> leader_and_isr(state_of())
     play.forget()
+    play >> update_metadata(state_of()) << "UpdateMetadata: done"
     play._fill(play.hosted(), records)
     return play
 
@@ -153,6 +154,8 @@ def test_records_of_a_compacted_topic_are_not_deleted() -> None:
 
 def test_who_does_not_lead_deletes_nothing() -> None:
     with following() as play:
+        play >> delete(0) << "deleted: UNKNOWN_TOPIC_OR_PARTITION -1"
+        play >> update_metadata(state_of(leader=2)) << "UpdateMetadata: done"
         play >> delete(0) << "deleted: NOT_LEADER_OR_FOLLOWER -1"
         play.forget()
 

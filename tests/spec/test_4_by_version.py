@@ -7,19 +7,32 @@ from pathlib import Path
 
 import pytest
 
+from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.model.config import KafkaConfig
 from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.profiles.base import profiles
+from emulator.kafka.protocol.messages import (
+    FetchPartition,
+    FetchRequest,
+    LeaderAndIsrRequest,
+    ProducePartition,
+    ProduceRequest,
+    Request,
+    UpdateMetadataRequest,
+)
 from emulator.kernel.rng import Stream
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.pause import Pause
 from emulator.trace import events
+from emulator.trace.values import PartitionState, TopicPartition
 from emulator.worlds.storage.modelled_disk import ModelledDisk
 from emulator.worlds.storage.stored_logs import StoredDirectory, stored_disk
 from emulator.worlds.wire.records import filled
 from tests.interaction.hosting import (
+    CONTROLLER_EPOCH,
     LIVE,
     ORDERS_0,
+    ORDERS_1,
     fetch,
     leader_and_isr,
     leading,
@@ -27,7 +40,10 @@ from tests.interaction.hosting import (
     state_of,
     update_metadata,
 )
-from tests.interaction.playbook import after_ms
+from tests.interaction.playbook import Incoming, after_ms
+from tests.interaction.test_apis import Serving, request
+from tests.interaction.test_apis import fetch as fetch_in_session
+from tests.interaction.test_apis import produce as produce_to
 from tests.interaction.test_fetch_from_followers import consume, follower, in_east
 from tests.interaction.test_following import answered, fetched
 from tests.interaction.test_groups import (
@@ -104,7 +120,7 @@ def test_4_4_up_to_2_3_a_removed_leader_leaves_waiting_requests_to_their_timeout
     with leading(**how) as play:
         play >> produce() >> stop((-2, True))
         if answers:
-            play << "produce: UNKNOWN_TOPIC_OR_PARTITION"
+            play << "produce: NOT_LEADER_OR_FOLLOWER"
         play << "StopReplica: NONE NONE"
 
 
@@ -409,3 +425,104 @@ def test_4_6_before_3_3_2_a_fetch_that_waits_at_a_follower_does_not_see_its_high
     if waits:
         play >> after_ms(500)
     play << "consumer: 3..5, hw 5"
+
+
+# -- 4.6: partitions that the metadata cache does not have -----------------------------------------
+
+GOING = state_of(leader=LEADER_DURING_DELETE)
+
+
+def metadata(*states: PartitionState) -> Incoming:
+    return request(UpdateMetadataRequest(2, CONTROLLER_EPOCH, -1, states, LIVE), "metadata")
+
+
+def fetched_by_2(*wanted: TopicPartition, max_wait_ms: int = 0) -> Request:
+    """From the log's end, without a session."""
+    partitions = tuple(FetchPartition(p, 4, 10, 0, 1 << 20) for p in wanted)
+    return FetchRequest(2, max_wait_ms, 1, 1 << 20, 0, -1, partitions)
+
+
+@pytest.mark.parametrize(
+    ("how", "is_refused"),
+    [
+        ({"profile": "0.9.0"}, False),
+        ({"profile": "0.10.2"}, True),
+        ({"profile": "2.6"}, True),
+        (switched("unknown-partitions-refused", False), False),
+        (switched("unknown-partitions-refused", True, "0.9.0"), True),
+    ],
+)
+def test_4_6_from_0_10_1_a_leader_refuses_what_its_metadata_cache_does_not_have(
+    how: dict[str, object], is_refused: bool
+) -> None:
+    """KAFKA-3396: from the deletion's UpdateMetadata on (recordings of random-202), and until that
+    of a new topic."""
+    error = "UNKNOWN_TOPIC_OR_PARTITION"
+    with Serving(**how) as play:
+        play >> metadata(GOING) << "metadata: NONE"
+        play >> request(produce_to(acks=1))
+        play << f"answer: orders-0 {error if is_refused else 'NONE'}"
+        play >> request(produce_to(acks=0))
+        play << f"answer: {'closed' if is_refused else 'no answer'}"
+        play >> request(fetched_by_2(ORDERS_0))
+        play << f"answer: NONE session 0 orders-0@{error if is_refused else 200}"
+        play >> metadata(state_of()) << "metadata: NONE"
+        play >> request(produce_to(acks=1)) << "answer: orders-0 NONE"
+
+
+def test_4_6_what_is_refused_waits_for_the_rest_of_the_fetch() -> None:
+    """handleFetchRequest: `erroneous` is no part of what ReplicaManager reads, and completes
+    nothing."""
+    refused = "orders-0@UNKNOWN_TOPIC_OR_PARTITION"
+    with Serving(state_of(), state_of(ORDERS_1)) as play:
+        play >> metadata(GOING) << "metadata: NONE"
+        play >> request(fetched_by_2(ORDERS_0, max_wait_ms=500))
+        play << f"answer: NONE session 0 {refused}"
+        play >> request(fetched_by_2(ORDERS_0, ORDERS_1, max_wait_ms=500))
+        play.nothing_else()
+        play >> after_ms(500) << f"answer: NONE session 0 orders-1@0 {refused}"
+        play >> request(fetched_by_2(ORDERS_0, ORDERS_1, max_wait_ms=500))
+        both = (ProducePartition(ORDERS_0, 1, 100), ProducePartition(ORDERS_1, 1, 100))
+        play >> request(ProduceRequest(1, 1000, both), "produce")
+        play << f"answer: NONE session 0 orders-1@100 {refused}"
+        play << "produce: orders-1 NONE orders-0 UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_4_6_a_partition_that_was_idle_is_refused_when_its_topic_is_deleted() -> None:
+    """Its fetch is in a session, and was not looked at any more."""
+    with Serving(state_of(), state_of(ORDERS_1)) as play:
+        play >> request(fetch_in_session(10, 10))
+        play << "answer: NONE session 1 orders-0@0 orders-1@0"
+        for epoch in (1, 2, 3):
+            play >> request(fetch_in_session(session=1, epoch=epoch)) << "answer: NONE session 1"
+        play >> metadata(GOING) << "metadata: NONE"
+        for epoch in (4, 5):
+            play >> request(fetch_in_session(session=1, epoch=epoch))
+            play << "answer: NONE session 1 orders-0@UNKNOWN_TOPIC_OR_PARTITION"
+
+
+@pytest.mark.parametrize(
+    ("how", "by_partition"),
+    [
+        ({"profile": "1.1"}, False),
+        ({"profile": "2.1"}, True),
+        (switched("known-by-partition", False), False),
+        (switched("known-by-partition", True, "1.1"), True),
+    ],
+)
+def test_4_6_up_to_1_1_the_metadata_cache_is_asked_about_topics(
+    how: dict[str, object], by_partition: bool
+) -> None:
+    """KAFKA-6796: orders-1 is new, and led by this broker before its UpdateMetadata; then another
+    broker hosts it."""
+    unknown = "UNKNOWN_TOPIC_OR_PARTITION"
+    with Serving(**how) as play:
+        led = LeaderAndIsrRequest(2, CONTROLLER_EPOCH, -1, (state_of(ORDERS_1),), LIVE)
+        play >> request(led, "roles")
+        play << "leads orders-1 in epoch 4" << "roles: NONE orders-1 NONE"
+        play >> request(produce_to(partition=ORDERS_1))
+        play << f"answer: orders-1 {unknown if by_partition else 'NONE'}"
+    with Serving(**how) as play:
+        play >> metadata(state_of(ORDERS_1, leader=2)) << "metadata: NONE"
+        play >> request(produce_to(partition=ORDERS_1))
+        play << f"answer: orders-1 {'NOT_LEADER_OR_FOLLOWER' if by_partition else unknown}"

@@ -358,9 +358,12 @@ def test_11_4_a_fetch_without_an_epoch_is_served_by_whoever_leads() -> None:
     [
         ({"profile": "2.1"}, "NONE session 1"),
         ({"profile": "2.4"}, "NONE session 1"),
-        ({"profile": "2.6"}, "NONE session 1 orders-0@0"),
+        ({"profile": "2.6"}, "NONE session 1 orders-0@FENCED_LEADER_EPOCH"),
         (switched("session-epochs-kept", False), "NONE session 1"),
-        (switched("session-epochs-kept", True, "2.4"), "NONE session 1 orders-0@0"),
+        (
+            switched("session-epochs-kept", True, "2.4"),
+            "NONE session 1 orders-0@FENCED_LEADER_EPOCH",
+        ),
     ],
 )
 def test_5_3_up_to_2_4_only_the_first_fetch_of_a_session_is_fenced(
@@ -398,7 +401,9 @@ def test_5_3_up_to_0_11_a_fetch_fails_as_a_whole_if_one_replica_is_not_assigned(
                 "FetchRequest failed: NotAssignedReplica: UNKNOWN_SERVER_ERROR: broker 2 has no"
                 " replica of orders-0 assigned"
             )
-        play << f"answer: NONE session 0 orders-0@0 orders-1@{0 if fails else 100}"
+        failed = Errors.UNKNOWN_SERVER_ERROR.name
+        read = f"orders-0@{failed} orders-1@{failed}" if fails else "orders-0@0 orders-1@100"
+        play << f"answer: NONE session 0 {read}"
         assert play.hosted(ORDERS_1).remotes[2].log_end_offset == (10 if fails else 9)
 
 

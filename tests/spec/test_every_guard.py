@@ -20,6 +20,10 @@ from emulator.kafka.profiles.base import Profile, profiles
 from emulator.kafka.profiles.guards.base import Guard, guards
 
 HELD_BY = {
+    "unknown-partitions-refused": "test_4_by_version:"
+    "test_4_6_from_0_10_1_a_leader_refuses_what_its_metadata_cache_does_not_have",
+    "known-by-partition": "test_4_by_version:"
+    "test_4_6_up_to_1_1_the_metadata_cache_is_asked_about_topics",
     "unassigned-fetch-is-empty": "test_5_by_version:"
     "test_5_3_up_to_0_11_a_fetch_fails_as_a_whole_if_one_replica_is_not_assigned",
     "config-read-for-new-logs": "test_2_by_version:"

@@ -24,6 +24,7 @@ from emulator.kafka.broker.request_handlers import Received
 from emulator.kafka.model.errors import Errors, IllegalState, KafkaError, NotAssignedReplica
 from emulator.kafka.model.topic_names import GROUP_METADATA_TOPIC
 from emulator.kafka.profiles.guards.following import SESSION_EPOCHS_KEPT
+from emulator.kafka.profiles.guards.metadata import UNKNOWN_PARTITIONS_REFUSED
 from emulator.kafka.protocol import groups as g
 from emulator.kafka.protocol import messages as m
 from emulator.kafka.protocol.transport import ServerConnection
@@ -116,6 +117,7 @@ class KafkaApis:
             context.now_ms,
             keeps_epochs=SESSION_EPOCHS_KEPT in context.guards,
         )
+        self._refuses_unknown = UNKNOWN_PARTITIONS_REFUSED in context.guards
         self._has_obeyed = False
         """Whether the controller has had a response from this process."""
 
@@ -294,11 +296,22 @@ class KafkaApis:
     # -- data --------------------------------------------------------------------------------------
 
     async def _produce(self, request: m.ProduceRequest, connection: ServerConnection) -> None:
+        unknown: Produced = ()
+        if self._refuses_unknown:
+            known = self._metadata_cache.contains
+            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            unknown = tuple(
+                m.ProducedPartition(p.partition, error, -1)
+                for p in request.partitions
+                if not known(p.partition)
+            )
+
         def respond(produced: Produced) -> None:
             """With acks=0 there is no error response. The connection is closed instead, so that the
             client refreshes its metadata (KafkaApis.scala@2.6.3 handleProduceRequest,
             sendResponseCallback).
             """
+            produced += unknown
             if request.acks != 0:
                 connection.respond(m.ProduceResponse(produced))
             elif any(partition.error is not Errors.NONE for partition in produced):
@@ -308,7 +321,16 @@ class KafkaApis:
                 # No bytes are sent, but the connection is free for the next request.
                 connection.respond(None)
 
-        await self._replicas.append_records(request, respond)
+        if not unknown:
+            await self._replicas.append_records(request, respond)
+        elif len(unknown) == len(request.partitions):
+            respond(())
+        else:
+            # The error waits for the others' acknowledgements.
+            request = replace(
+                request, partitions=tuple(p for p in request.partitions if known(p.partition))
+            )
+            await self._replicas.append_records(request, respond)
 
     async def _init_producer_id(self, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
         """Transactions are not emulated; InitProducerId has no message field to say so."""
@@ -341,26 +363,36 @@ class KafkaApis:
         if isinstance(context, Errors):
             connection.respond(m.FetchResponse(context, 0, ()))
             return
+        known = self._metadata_cache.contains
+        unknown: dict[TopicPartition, m.FetchedPartition] = {}
+        if self._refuses_unknown:
+            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
+            for fetch in context.in_turn():
+                partition = fetch.partition
+                if not known(partition):
+                    unknown[partition] = m.FetchedPartition(partition, error, -1, -1, ())
 
         def respond(fetched: FetchedPartitions) -> None:
-            response, without_records = context.respond(fetched)
+            response, without_records = context.respond((*fetched, *unknown.values()))
             if request.replica_id >= 0:
                 # The quota counts the bytes sent: after the session has removed unchanged
                 # partitions.
                 self._replicas.reads.record_sent(response.partitions)
-                if without_records:
-                    self._replicas.reads.idle(request.replica_id, without_records)
+                # An idle partition is known: an update that removes it wakes it.
+                idle = [cached for cached in without_records if known(cached.partition)]
+                if idle:
+                    self._replicas.reads.idle(request.replica_id, idle)
             connection.respond(response)
 
         if request.replica_id >= 0:
             # A leader proposes ISR members with the broker epochs of their fetches (KIP-903).
             self._context.follower_epochs[request.replica_id] = request.replica_epoch
-        await self._replicas.fetch_messages(request, context, respond)
+        await self._replicas.fetch_messages(request, context, respond, unknown)
 
     async def _list_offsets(self, request: m.ListOffsetsRequest) -> m.ListOffsetsResponse:
         hosted = self._replicas.partitions.get(request.partition)
         if hosted is None:
-            return m.ListOffsetsResponse(Errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+            return m.ListOffsetsResponse(self._replicas.error_of_unhosted(request.partition), -1)
         await hosted.lock.pass_read()
         log = hosted.leader_log_or_error(request.current_leader_epoch)
         if isinstance(log, Errors):

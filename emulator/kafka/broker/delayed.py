@@ -94,20 +94,22 @@ class DelayedFetch(DelayedOperation):
         find: PartitionLookup,
         respond: Callable[[FetchedPartitions], None],
         redirected: Collection[TopicPartition] = (),
+        but: Collection[TopicPartition] = (),
     ) -> None:
         """`redirected`: partitions that the consumer should read elsewhere; they complete nothing
-        (LogOffsetMetadata.UnknownOffsetMetadata)."""
+        (LogOffsetMetadata.UnknownOffsetMetadata). `but`: partitions that are not read."""
         super().__init__(request.max_wait_ms)
-        self._rack, self._redirected = request.rack_id, redirected
+        self._rack, self._but = request.rack_id, but
+        self._passed_over = {*redirected, *but}
         self._leader_only = reads.is_for_leader_only(request.replica_id, request.rack_id)
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
         self._follower, self._context, self._reads = request.replica_id, context, reads
         self._find, self._respond = find, respond
-        self._at_end: set[TopicPartition] = set(redirected)
-        """Partitions at their end that were not touched since, and those that are redirected."""
+        self._at_end: set[TopicPartition] = set(self._passed_over)
+        """Partitions at their end that were not touched since, and those that complete nothing."""
 
     def touched(self, key: Hashable) -> None:
-        if key not in self._redirected:
+        if key not in self._passed_over:
             self._at_end.discard(key)
 
     async def try_complete(self) -> bool:
@@ -155,6 +157,6 @@ class DelayedFetch(DelayedOperation):
         if self._context.session is not None:
             self._context.session.fetch_completed()
         reads = await self._reads.read(
-            self._follower, self._rack, self._context, self._max_bytes, was_delayed=True
+            self._follower, self._rack, self._context, self._max_bytes, self._but, was_delayed=True
         )
         self._respond(reads.answers)

@@ -92,6 +92,8 @@ class RecordDeletion:
     async def _delete_on_leader(
         self, partition: TopicPartition, offset: int
     ) -> DeleteRecordsStatus:
+        if not self._metadata_cache.contains(partition):
+            return DeleteRecordsStatus(Errors.UNKNOWN_TOPIC_OR_PARTITION)
         if partition.topic in INTERNAL_TOPICS:
             return DeleteRecordsStatus(Errors.INVALID_TOPIC_EXCEPTION)
         hosted = self._partitions.get(partition)

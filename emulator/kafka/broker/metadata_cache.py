@@ -9,6 +9,8 @@ wins; epochs and versions are not compared. Source: server/MetadataCache.scala@2
 from __future__ import annotations
 
 from emulator.kafka.broker.context import BrokerContext
+from emulator.kafka.model.errors import Errors
+from emulator.kafka.profiles.guards.metadata import KNOWN_BY_PARTITION
 from emulator.kafka.protocol.messages import LiveBroker, MetadataResponse, UpdateMetadataRequest
 from emulator.kernel.sync import RwLock
 from emulator.trace import events
@@ -27,7 +29,10 @@ class MetadataCache:
         self._context = context
         self._version = context.profile.request_versions.get("Metadata", 0)
         self._lock = RwLock(context.kernel, "partitionMetadataLock")
+        self._by_partition = KNOWN_BY_PARTITION in context.guards
         self._partitions: dict[TopicPartition, PartitionState] = {}
+        self._topics: set[str] | None = None
+        """The topics of these partitions; None: not known since the last change."""
         self._by_topics: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id: int | None = None
@@ -47,7 +52,10 @@ class MetadataCache:
                 if state.leader == LEADER_DURING_DELETE:
                     self._partitions.pop(state.partition, None)
                     removed.append(state.partition)
+                    self._topics = None
                 else:
+                    if state.partition not in self._partitions:
+                        self._topics = None
                     # Neither leader epoch nor version is compared (spec §4.5).
                     self._partitions[state.partition] = state
             self._context.emit(
@@ -82,7 +90,21 @@ class MetadataCache:
 
     def topics(self) -> set[str]:
         """Names of the topics in the cache."""
-        return {p.topic for p in self._partitions}
+        if self._topics is None:
+            self._topics = {p.topic for p in self._partitions}
+        return self._topics
+
+    def contains(self, partition: TopicPartition) -> bool:
+        """Whether this broker knows the partition; up to 1.1 it asks only about its topic."""
+        if self._by_partition:
+            return partition in self._partitions
+        return partition.topic in self.topics()
+
+    def error_of_unhosted(self, partition: TopicPartition) -> Errors:
+        """The error for a partition of which this broker has no replica."""
+        if self._by_partition and partition in self._partitions:
+            return Errors.NOT_LEADER_OR_FOLLOWER
+        return Errors.UNKNOWN_TOPIC_OR_PARTITION
 
     def metadata(self, topics: tuple[str, ...]) -> MetadataResponse:
         """The response to a Metadata request: leader and ISR as cached, even if outdated."""

@@ -7,7 +7,7 @@ spec §4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from emulator.kafka.broker.alter_isr_manager import RpcAlterIsrManager
@@ -103,7 +103,7 @@ class ReplicaManager:
         self.reads = LocalReads(
             context,
             self.partitions,
-            self._error_of_unhosted,
+            self.error_of_unhosted,
             leader_quota,
             PreferredReplicas(context, metadata_cache),
         )
@@ -116,7 +116,7 @@ class ReplicaManager:
         self._produce_purgatory = Purgatory(context, "Produce")
         self._fetch_purgatory = Purgatory(context, "Fetch")
         self.deletion = RecordDeletion(
-            context, self.partitions, logs, metadata_cache, self._error_of_unhosted
+            context, self.partitions, logs, metadata_cache, self.error_of_unhosted
         )
         self._checkpointing = False
         self.is_shutting_down = False
@@ -207,7 +207,7 @@ class ReplicaManager:
                 statuses[p.partition] = await self._append_to_local_log(p, request.acks)
         if waits and any(s.error is NO_ERROR for s in statuses.values()):
             parked = DelayedProduce(
-                request, statuses, self.partitions.get, self._error_of_unhosted, respond
+                request, statuses, self.partitions.get, self.error_of_unhosted, respond
             )
             await self._produce_purgatory.try_complete_else_watch(parked, list(statuses))
         else:
@@ -218,7 +218,7 @@ class ReplicaManager:
     async def _append_to_local_log(self, produced: ProducePartition, acks: int) -> ProduceStatus:
         hosted = self.partitions.get(produced.partition)
         if hosted is None:
-            return ProduceStatus(self._error_of_unhosted(produced.partition))
+            return ProduceStatus(self.error_of_unhosted(produced.partition))
         try:
             batch = await hosted.append_records_to_leader(
                 produced.records, produced.size, acks, produced.data, produced.producer
@@ -231,14 +231,12 @@ class ReplicaManager:
             return ProduceStatus(failed.error)
         return ProduceStatus(NO_ERROR, batch.next_offset, batch.base_offset)
 
-    def _error_of_unhosted(self, partition: TopicPartition) -> Errors:
-        """The error for a partition that is not hosted: its log directory failed, the metadata
-        cache knows it, or it is unknown (getPartitionOrError)."""
+    def error_of_unhosted(self, partition: TopicPartition) -> Errors:
+        """The error for a partition that is not hosted: its log directory failed, or others host
+        it, or it is unknown (getPartitionOrError)."""
         if partition in self.offline:
             return Errors.KAFKA_STORAGE_ERROR
-        if self._metadata_cache.partition(partition) is not None:
-            return Errors.NOT_LEADER_OR_FOLLOWER
-        return Errors.UNKNOWN_TOPIC_OR_PARTITION
+        return self._metadata_cache.error_of_unhosted(partition)
 
     # -- fetch -------------------------------------------------------------------------------------
 
@@ -247,12 +245,14 @@ class ReplicaManager:
         request: FetchRequest,
         context: FetchContext,
         respond: Callable[[FetchedPartitions], None],
+        but: Collection[TopicPartition] = (),
     ) -> None:
         """Read; record the follower's state (once per arriving fetch, never when a delayed one
-        completes); respond at once if there is enough, otherwise wait (fetchMessages)."""
+        completes); respond at once if there is enough, otherwise wait (fetchMessages). `but`:
+        partitions that are not read."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
-        read = await reads.read(follower, request.rack_id, context, max_bytes)
+        read = await reads.read(follower, request.rack_id, context, max_bytes, but)
         # After the reads of all partitions: whether the follower is caught up depends on the log
         # ends before the reads. If this expands an ISR, the response for all partitions waits here
         # for ZooKeeper.
@@ -260,7 +260,7 @@ class ReplicaManager:
             await reads.update_follower_fetch_state(follower, context, read)
         if (
             request.max_wait_ms <= 0
-            or not (session.partitions if session is not None else read.partitions)
+            or not (len(session.partitions) - len(but) if session else read.partitions)
             or read.readable >= request.min_bytes
             or read.has_error
             or read.has_newer_hw
@@ -270,13 +270,13 @@ class ReplicaManager:
             respond(read.answers)
             return
         parked = DelayedFetch(
-            request, context, max_bytes, reads, self.partitions.get, respond, read.redirected
+            request, context, max_bytes, reads, self.partitions.get, respond, read.redirected, but
         )
         # Idle partitions are not among the keys below; one that wakes is then watched.
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(
-            parked, [fetch.partition for fetch in context.in_turn()]
+            parked, [fetch.partition for fetch in context.in_turn(but)]
         )
 
     async def last_offset_for_leader_epoch(
@@ -287,7 +287,7 @@ class ReplicaManager:
         for query in request.partitions:
             hosted = self.partitions.get(query.partition)
             if hosted is None:
-                error = self._error_of_unhosted(query.partition)
+                error = self.error_of_unhosted(query.partition)
                 answers.append(EpochEndOffset(query.partition, error, -1, -1))
                 continue
             end = await hosted.end_offset_for_epoch(query.current_leader_epoch, query.leader_epoch)
@@ -552,6 +552,11 @@ class ReplicaManager:
                 raise KafkaError(Errors.STALE_CONTROLLER_EPOCH)
             # Under the lock of LeaderAndIsr and StopReplica: all three check and set the epoch.
             removed = await self._metadata_cache.update(request)
+            for partition in removed:
+                hosted = self.partitions.get(partition)
+                if hosted is not None:
+                    # The next fetch of it is refused; an idle one would not be looked at.
+                    hosted.idle_fetches.wake()
             self.controller_epoch = request.controller_epoch
             return removed
 

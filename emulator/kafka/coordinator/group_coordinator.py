@@ -579,7 +579,7 @@ class GroupCoordinator:
             unknown = {
                 p: Errors.UNKNOWN_TOPIC_OR_PARTITION
                 for p, _ in request.offsets
-                if self._metadata_cache.partition(p) is None
+                if not self._metadata_cache.contains(p)
             }
 
             def stored(results: tuple[tuple[TopicPartition, Errors], ...]) -> None:
