@@ -28,8 +28,14 @@ from emulator.kernel.scheduler import Kernel, Process
 from emulator.trace import events
 from emulator.trace.sink import Sink
 from emulator.trace.values import TopicPartition
-from emulator.worlds.clients.clients import Bootstrap, Consumer
-from emulator.worlds.clients.producer import FIXED, Producer, ProducerSettings, record_batch_size
+from emulator.worlds.clients.clients import Bootstrap, Consumer, TopicState
+from emulator.worlds.clients.producer import (
+    FIXED,
+    PendingBatch,
+    Producer,
+    ProducerSettings,
+    record_batch_size,
+)
 from emulator.worlds.network.memory import Listener, MemoryConnection, MemoryNetwork
 from tests.interaction.hosting import ORDERS_0, ORDERS_1, state_of
 
@@ -546,15 +552,84 @@ def test_in_a_rolling_upgrade_an_older_broker_is_believed_and_the_epoch_forgotte
 
 
 def test_a_topic_that_was_gone_begins_anew_and_so_do_its_epochs() -> None:
-    """rd_kafka_topic_set_notexists: believed for half a minute after the topic was first named."""
+    """rd_kafka_topic_set_notexists: half a minute after the client has found nothing about it in
+    its metadata cache."""
     with OneBroker(0) as cluster:
         producer = cluster.producer()
-        cluster.tells_of(for_ms=32_000)
+        cluster.tells_of(for_ms=35_000)
         cluster.topics = ("orders",)
         cluster.tells(leader=-1, epoch=0)
         producer.hand_over(1)
         cluster.run_ms(300)
         assert cluster.results() == [], "nobody leads the new one yet"
+
+
+def test_records_of_a_deleted_topic_fail_half_a_minute_after_nothing_is_known_of_it() -> None:
+    """They were assigned to no partition."""
+    with OneBroker() as cluster:
+        producer = cluster.producer()
+        cluster.topics = ()
+        while producer.view.state_of("orders") is TopicState.EXISTS:
+            cluster.run_ms(100)
+        producer.hand_over(2)
+        cluster.run_ms(29_500)
+        assert cluster.take() == cluster.results() == []
+        cluster.run_ms(1_000)
+        assert [r[1:] for r in cluster.results()] == [("UNKNOWN_TOPIC_OR_PART", -1, 2)]
+
+
+def test_while_refusals_keep_its_absence_in_the_cache_a_topic_exists_for_half_a_minute() -> None:
+    """kafka-2.7.2/random-202: from when it was first named."""
+    refused = [Errors.UNKNOWN_TOPIC_OR_PARTITION] * 400
+    with OneBroker(*refused) as cluster:
+        producer = cluster.producer()
+        cluster.topics = ()
+        producer.hand_over(1)
+        cluster.run_ms(29_900)
+        assert (producer.view.state_of("orders"), cluster.results()) == (TopicState.EXISTS, [])
+        assert len(cluster.take()) > 250, "sent again and again"
+        cluster.run_ms(300)
+        assert [r[1:] for r in cluster.results()] == [("UNKNOWN_PARTITION", -1, 1)]
+
+
+def test_a_client_takes_no_records_for_a_topic_that_does_not_exist_until_its_next_scan() -> None:
+    with OneBroker(0) as cluster:
+        producer = cluster.producer()
+        cluster.topics = ()
+        while producer.view.state_of("orders") is not TopicState.NOT_EXISTS:
+            cluster.run_ms(100)
+        producer.hand_over(1)
+        cluster.run_ms(1000)
+        assert producer.view.state_of("orders") is TopicState.UNKNOWN
+        producer.hand_over(2)
+        cluster.topics = ("orders",)
+        cluster.run_ms(1100)
+        assert [r[1:] for r in cluster.results()] == [("ok", 0, 2)]
+
+
+def test_a_record_that_is_refused_after_its_topic_was_found_not_to_exist_is_destroyed() -> None:
+    with OneBroker() as cluster:
+        producer = cluster.producer()
+        cluster.topics = ()
+        while producer.view.state_of("orders") is not TopicState.NOT_EXISTS:
+            cluster.run_ms(100)
+        refused = ProducedPartition(ORDERS_0, Errors.UNKNOWN_TOPIC_OR_PARTITION, -1)
+        producer.answered(refused, [PendingBatch(1, ORDERS_0, 1, 0, 60_000_000)])
+        assert [r[1:] for r in cluster.results()] == [("DESTROY", -1, 1)]
+
+
+def test_a_leader_query_that_is_far_off_comes_at_once_when_another_record_is_refused() -> None:
+    """rd_kafka_metadata_fast_leader_query restarts a timer that has more than retry.backoff.ms
+    left."""
+    refused = [Errors.UNKNOWN_TOPIC_OR_PARTITION] * 20
+    with OneBroker(*refused) as cluster:
+        producer = cluster.producer(topic_metadata_refresh_interval_ms=600_000)
+        cluster.topics = ()
+        producer.hand_over(1)
+        cluster.run_ms(900)
+        asked = cluster.queried_ms()
+        assert len(asked) >= 7
+        assert max(b - a for a, b in pairwise(asked)) <= 210
 
 
 def test_who_has_not_heard_of_a_young_topic_does_not_make_its_epochs_forgotten() -> None:

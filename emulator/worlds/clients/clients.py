@@ -8,7 +8,10 @@ CONFIGURATION.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import Enum
 from typing import Any, Protocol
+
+import msgspec
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.protocol.messages import (
@@ -37,7 +40,12 @@ RECONNECT_BACKOFF_MS = 100
 API_TIMEOUT_MS = 60_000
 """default.api.timeout.ms of Kafka's admin client."""
 TOPIC_PROPAGATION_US = 30_000_000
-"""topic.metadata.propagation.max.ms: so long a topic that is not named is believed to be there."""
+"""topic.metadata.propagation.max.ms: so long a client waits before it believes that a topic that
+metadata lacks does not exist, or that one that did not exist does."""
+METADATA_MAX_AGE_US = 900_000_000
+"""metadata.max.age.ms."""
+ABSENCE_CACHED_US = 100_000
+"""So long the metadata cache keeps the error of a topic that metadata lacks."""
 RELIABLE_EPOCHS = 9
 """From this Metadata version on (Kafka 2.4, after KAFKA-9212) a client trusts the leader epochs in
 it (rd_kafka_has_reliable_leader_epochs); an older broker's count as unknown."""
@@ -68,6 +76,29 @@ class ClientNetwork(Protocol):
     ) -> ClientConnection: ...
 
 
+class TopicState(Enum):
+    """What a client believes of a topic (rd_kafka_topic_t.rkt_state)."""
+
+    UNKNOWN, EXISTS, NOT_EXISTS = range(3)
+
+
+class LocalTopic(msgspec.Struct):
+    """A topic that metadata has named."""
+
+    state: TopicState
+    since_us: int
+    cached_until_us: int = 0
+    has_partitions: bool = True
+
+    def enter(self, state: TopicState, now_us: int) -> None:
+        if self.state is not state:
+            self.state, self.since_us = state, now_us
+
+    def has_waited(self, now_us: int) -> bool:
+        """Whether brokers had the time to learn of a creation or a deletion."""
+        return self.since_us + TOPIC_PROPAGATION_US <= now_us
+
+
 class Bootstrap:
     """A client's initial knowledge of the cluster: the bootstrap servers."""
 
@@ -88,11 +119,12 @@ class ClusterView:
         self.brokers: dict[int, LiveBroker] = {}
         """Those that the last metadata lists."""
         self._epochs: dict[TopicPartition, int] = {}
-        self._topics_since_us: dict[str, int] = {}
+        self._topics: dict[str, LocalTopic] = {}
         self._last_response: MetadataResponse | None = None
         self.controller: LiveBroker | None = None
         self.is_current = self._is_good = False
-        """The last metadata was not out of date, and every partition in it had a leader."""
+        """The last metadata had each queried topic that exists, was not out of date, and every
+        partition in it had a leader."""
         self.has_seen_leader = False
         """Some metadata has named a leader, perhaps of a topic that was deleted since."""
         self._connections: dict[tuple[str, int], ClientConnection] = {}
@@ -149,7 +181,7 @@ class ClusterView:
         assert isinstance(response, MetadataResponse)
         brokers = self.brokers = {b.broker: b for b in response.brokers}
         self.controller = brokers.get(response.controller_id)
-        self._forget_deleted_topics(topics, response)
+        is_complete = self._update_topics(topics, response)
         last, self._last_response = self._last_response, response
         # A broker whose metadata was not updated responds with the same partitions.
         if (
@@ -158,22 +190,60 @@ class ClusterView:
             or response.brokers != last.brokers
         ):
             self._is_good = self._update_leaders(response, brokers)
-        self.is_current = self._is_good
+        self.is_current = self._is_good and is_complete
 
-    def _forget_deleted_topics(self, topics: tuple[str, ...], response: MetadataResponse) -> None:
-        """Drop the leader epochs of deleted topics: a new topic with the same name starts at 0. Not
-        at once, because the responding broker may not know a new topic yet
-        (rd_kafka_topic_set_notexists).
+    def _update_topics(self, topics: tuple[str, ...], response: MetadataResponse) -> bool:
+        """Whether the response has every queried topic that is believed to exist. One that it lacks
+        is believed to for a while, because the responding broker may not know a new topic yet; so
+        is the absence of one that has come back (rd_kafka_topic_set_notexists and _set_exists of
+        librdkafka 2.16).
         """
-        now, since_us = self._kernel.now, self._topics_since_us
+        now, is_complete = self._kernel.now, True
         present = {state.partition.topic for state in response.partitions}
-        for topic in present:
-            since_us.setdefault(topic, now)
-        absent = [t for t in since_us if t not in present and (not topics or t in topics)]
-        for topic in absent:
-            if since_us[topic] + TOPIC_PROPAGATION_US <= now:
-                del since_us[topic]
-                self._epochs = {p: e for p, e in self._epochs.items() if p.topic != topic}
+        for name in present:
+            topic = self._topics.setdefault(name, LocalTopic(TopicState.UNKNOWN, now))
+            topic.cached_until_us = now + METADATA_MAX_AGE_US
+            topic.has_partitions = True
+            if topic.state is not TopicState.NOT_EXISTS or topic.has_waited(now):
+                topic.enter(TopicState.EXISTS, now)
+        for name in topics or tuple(self._topics):
+            if name in present:
+                continue
+            absent = self._topics.get(name)
+            if absent is None:
+                is_complete = False
+                continue
+            absent.cached_until_us = now + ABSENCE_CACHED_US
+            if absent.state is not TopicState.NOT_EXISTS and not absent.has_waited(now):
+                is_complete = False
+                continue
+            absent.enter(TopicState.NOT_EXISTS, now)
+            if absent.has_partitions:
+                absent.has_partitions = False
+                self._remove_partitions(name)
+        return is_complete
+
+    def _remove_partitions(self, topic: str) -> None:
+        """A new topic with the same name starts at leader epoch 0."""
+        self.leaders = {p: leader for p, leader in self.leaders.items() if p.topic != topic}
+        self._epochs = {p: e for p, e in self._epochs.items() if p.topic != topic}
+
+    def expire_topics(self) -> None:
+        """Nothing is known of topics whose entry in the metadata cache has expired
+        (rd_kafka_topic_scan_all)."""
+        now = self._kernel.now
+        for topic in self._topics.values():
+            if topic.cached_until_us < now:
+                topic.enter(TopicState.UNKNOWN, now)
+
+    def state_of(self, topic: str) -> TopicState:
+        known = self._topics.get(topic)
+        return TopicState.UNKNOWN if known is None else known.state
+
+    def has_partitions(self, topic: str) -> bool:
+        """Whether metadata has named the topic, and it was not found to be deleted since."""
+        known = self._topics.get(topic)
+        return known is not None and known.has_partitions
 
     def _update_leaders(
         self, response: MetadataResponse, brokers: Mapping[int, LiveBroker]

@@ -30,7 +30,7 @@ from emulator.kafka.protocol.messages import (
     ProduceResponse,
 )
 from emulator.kafka.protocol.transport import Disconnected
-from emulator.kernel.scheduler import Process
+from emulator.kernel.scheduler import Callback, Process
 from emulator.kernel.sync import Queue
 from emulator.scenario.actions.clients import CLIENT_DEFAULTS, REFRESH
 from emulator.trace import events
@@ -40,6 +40,7 @@ from emulator.worlds.clients.clients import (
     Bootstrap,
     ClientConnection,
     ClusterView,
+    TopicState,
 )
 from emulator.worlds.network.sending import BROKEN
 from zk.wire import labelled
@@ -47,6 +48,9 @@ from zk.wire import labelled
 BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 9
 TRANSPORT, TIMED_OUT = "_TRANSPORT", "MSG_TIMED_OUT"
+UNKNOWN_TOPIC, UNKNOWN_PARTITION, DESTROY = "UNKNOWN_TOPIC_OR_PART", "UNKNOWN_PARTITION", "DESTROY"
+"""What becomes of a deleted topic's records: of those handed over since the client knew nothing of
+the topic, of the others, and of those in flight."""
 
 SCAN_US = 1_000_000
 TIMER_LATE_US = 600
@@ -152,14 +156,19 @@ class Producer:
         self._emit = self._kernel.emitter(0)
         self.view = ClusterView(bootstrap, process)
         self._queues: dict[TopicPartition, list[PendingBatch]] = {p: [] for p in partitions}
+        self._unassigned: list[PendingBatch] = []
+        """Handed over while nothing is known of the topic (RD_KAFKA_PARTITION_UA)."""
         self._handed_over = self._waiting = 0
         self._threads: dict[int, _BrokerThread] = {}
         self._leaving: set[TopicPartition] = set()
         """Their broker is decommissioned, and its thread has not ended."""
         self._lane = process.lane(name)
         self._stopped = False
-        self._topics = tuple(dict.fromkeys(p.topic for p in partitions))
+        self._topic = partitions[0].topic
+        self._topics = (self._topic,)
         self._queries = 0
+        self._next_query: Callback | None = None
+        self._next_query_us = 0
         self._round: _Round | None = None
         process.spawn(f"{name}-metadata", self._refresh_for_ever())
         self._lane.call_later(TOPIC_SCAN_US, self._scan_topics)
@@ -183,15 +192,21 @@ class Producer:
             k += 1
 
     def hand_over(self, records: int) -> None:
-        """Hand over this many records for each partition, now."""
-        now = self._kernel.now
+        """Hand over this many records for each partition, now. A client takes none for a topic
+        that it believes not to exist."""
+        now, state = self._kernel.now, self.view.state_of(self._topic)
+        if state is TopicState.NOT_EXISTS:
+            return
         # Counted from the hand-over: retries do not extend a message's timeout.
         times_out_us = now + self.settings["message.timeout.ms"] * 1000
         for partition in self.partitions:
             self._handed_over += 1
             pending = PendingBatch(self._handed_over, partition, records, now, times_out_us)
-            self._queues[partition].append(pending)
-        self._waiting += len(self.partitions)
+            if state is TopicState.UNKNOWN:
+                self._unassigned.append(pending)
+            else:
+                self._queues[partition].append(pending)
+                self._waiting += 1
         self._wake()
 
     def stop(self) -> None:
@@ -212,7 +227,7 @@ class Producer:
         while True:
             self._kernel.cause = -1
             if self._query_broker() or await self._query_bootstrap():
-                if not self.view.has_seen_leader:
+                if not self.view.has_seen_leader and self._next_query is None:
                     # Its log: "New local topic", then "Starting fast leader query".
                     self.refresh()
                 pause_us = period_us - (self._kernel.now - made_us) % period_us
@@ -263,7 +278,7 @@ class Producer:
         """Query metadata on a new connection, which is not used once brokers are known."""
         answered = await self.view.refresh(self._topics)
         if answered:
-            self._wake()
+            self._topic_updated()
         return answered
 
     def take_metadata(self, answer: object) -> None:
@@ -276,7 +291,29 @@ class Producer:
         # Until its old broker's thread lets go of it, no other serves a partition.
         for partition in self._leaving:
             self.view.leaders.pop(partition, None)
+        self._topic_updated()
+
+    def _topic_updated(self) -> None:
+        """Metadata has come: assign what is unassigned, or fail all records if the topic does not
+        exist (rd_kafka_topic_assign_uas, rd_kafka_topic_partition_cnt_update)."""
+        match self.view.state_of(self._topic):
+            case TopicState.EXISTS:
+                for batch in self._unassigned:
+                    self._put_back(batch)
+                self._unassigned.clear()
+            case TopicState.NOT_EXISTS:
+                self.report(self._unassigned, UNKNOWN_TOPIC, -1)
+                self._unassigned.clear()
+                for queue in self._queues.values():
+                    self.report(queue, UNKNOWN_PARTITION, -1)
+                    queue.clear()
+                self._waiting = 0
         self._wake()
+
+    def _put_back(self, batch: PendingBatch) -> None:
+        """By number: before everything that was handed over later."""
+        insort(self._queues[batch.partition], batch, key=attrgetter("number"))
+        self._waiting += 1
 
     def leave(self, partitions: list[TopicPartition]) -> None:
         """The thread of a decommissioned broker ends. It forgets the new leaders, too, which the
@@ -287,18 +324,22 @@ class Producer:
             self.view.forget_epoch(partition)
 
     def refresh(self) -> None:
-        """Query metadata until it is current (rd_kafka_metadata_fast_leader_query)."""
+        """Query metadata until it is current; at once, unless the next query is near
+        (rd_kafka_metadata_fast_leader_query)."""
         self.view.is_current = False
-        if not self._queries:
+        near_us = self.settings["retry.backoff.ms"] * 1000
+        if self._next_query is None or self._next_query_us - self._kernel.now > near_us:
+            if self._next_query is not None:
+                self._next_query.cancel()
+            self._queries = 0
             self._query_leaders()
 
     @labelled("query_leaders")
     def _query_leaders(self) -> None:
         """rd_kafka_metadata_leader_query_tmr_cb: query at once, and again after a back-off until
-        every partition has a current leader. Metadata that lacks the topic counts as current, so a
-        leader must have been seen."""
-        if self.view.has_seen_leader and self.view.is_current:
-            self._queries = 0
+        every partition has a current leader."""
+        if self.view.is_current:
+            self._next_query = None
             return
         self._queries += 1
         if not self._query_broker():
@@ -306,7 +347,8 @@ class Producer:
         backoff_us = self._backoff_us(
             self._queries, self.draw("retry_jitter", f"{self.name}-query")
         )
-        self._lane.call_later(backoff_us, self._query_leaders)
+        self._next_query_us = self._kernel.now + backoff_us
+        self._next_query = self._lane.call_later(backoff_us, self._query_leaders)
 
     @labelled("wake")
     def _wake(self) -> None:
@@ -320,14 +362,19 @@ class Producer:
 
     @labelled("scan_topics")
     def _scan_topics(self) -> None:
-        """rd_kafka_topic_scan_all: query metadata if a partition's leader is unknown or down, and
-        expire records of partitions without a leader, which no broker's thread serves."""
+        """rd_kafka_topic_scan_all: query metadata if nothing is known of the topic, or if a
+        partition's leader is unknown or down, and expire records of partitions without a leader,
+        which no broker's thread serves."""
         self._lane.call_later(TOPIC_SCAN_US, self._scan_topics)
+        self.view.expire_topics()
+        is_unknown = self.view.state_of(self._topic) is TopicState.UNKNOWN
         leaders, threads = self.view.leaders, self._threads
         leaderless = [p for p in self.partitions if p not in leaders]
         connections = (threads.get(leader.broker) for leader in leaders.values())
-        if leaderless or any(thread is None or not thread.is_up for thread in connections):
+        is_down = any(thread is None or not thread.is_up for thread in connections)
+        if is_unknown or leaderless or is_down:
             self._query_idle_broker()
+        self._unassigned = self._expire_from(self._unassigned)
         if self._waiting:
             self._expire(leaderless)
 
@@ -371,14 +418,19 @@ class Producer:
         self._expire(self._waiting_for(broker))
 
     def _expire(self, partitions: Iterable[TopicPartition]) -> None:
-        now = self._kernel.now
         for partition in partitions:
             queue = self._queues[partition]
-            late = [batch for batch in queue if batch.times_out_us <= now]
-            if late:
-                queue[:] = [batch for batch in queue if batch.times_out_us > now]
-                self._waiting -= len(late)
-                self.report(late, TIMED_OUT, -1)
+            self._queues[partition] = self._expire_from(queue)
+            self._waiting -= len(queue) - len(self._queues[partition])
+
+    def _expire_from(self, queue: list[PendingBatch]) -> list[PendingBatch]:
+        """The batches that are left; the others are reported."""
+        now = self._kernel.now
+        late = [batch for batch in queue if batch.times_out_us <= now]
+        if not late:
+            return queue
+        self.report(late, TIMED_OUT, -1)
+        return [batch for batch in queue if batch.times_out_us > now]
 
     # -- results -----------------------------------------------------------------------------------
 
@@ -387,10 +439,9 @@ class Producer:
             self.report(batches, "ok", produced.base_offset)
         elif produced.error in RETRIABLE:
             # The broker responded that it is not the leader: the batch was not appended. It is sent
-            # again without counting as a retry, once a leader is known.
+            # again without counting as a retry, to whichever broker metadata names by then.
             moved = produced.error in LEADER_MOVED
             if moved:
-                self.view.forget(produced.partition)
                 self.refresh()
             self.retry(batches, produced.error.name, counted=not moved)
         else:
@@ -399,6 +450,9 @@ class Producer:
     def retry(self, batches: list[PendingBatch], error: str, counted: int = 1) -> None:
         """Put batches back into their queues, in order, while `retries` allows. A rejection by a
         broker that is not the leader is not `counted`: nothing was appended."""
+        if not self.view.has_partitions(self._topic):
+            self.report(batches, DESTROY, -1)
+            return
         retries = self.settings["retries"]
         self.report([b for b in batches if b.retries + counted > retries], error, -1)
         # One draw for all batches that are put back together.
@@ -406,9 +460,7 @@ class Producer:
         for batch in [b for b in batches if b.retries + counted <= retries]:
             batch.retries += counted
             batch.not_before_us = self._kernel.now + self._backoff_us(batch.retries, jitter)
-            # By number: before everything that was handed over later.
-            insort(self._queues[batch.partition], batch, key=attrgetter("number"))
-            self._waiting += 1
+            self._put_back(batch)
             self._lane.call_at(batch.not_before_us, self._wake)
 
     def _backoff_us(self, retries: int, jitter: int) -> int:
