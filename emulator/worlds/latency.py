@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance, Stream, mix
 from emulator.kernel.scheduler import Task
 
-VERSION = 27
+VERSION = 28
 _BUCKETS = 256
 _BITS = (1 << 64) - 1
 _BELOW_BUCKET = (1 << 56) - 1
@@ -76,6 +76,7 @@ BROKERS = (
     "followers_taken.early",
     "followers_taken.late",
     "replicas_stopped",
+    "delete_log",
     "write_isr",
     "requests_completed",
     "alter_isr_queued",
@@ -115,6 +116,10 @@ BROKERS = (
     "leaders_moved",
     "leave_isr",
     "left_isr",
+    "deletion.start",
+    "deletion.announced",
+    "deletion.leave_isr",
+    "deletion.left_isr",
     "broker_may_go",
 )
 """Where a broker's own code takes time; ours takes next to none, on any machine."""
@@ -427,6 +432,11 @@ TABLE: Table = {
     "replicas_stopped": Purpose(
         _quick(400), (1, ((0.0, 1 * _MS), (0.5, 5 * _MS), (0.9, 11 * _MS), (1.0, 15 * _MS)))
     ),
+    # A deleted log, within that. From the StopReplica of the last broker to the deletion of the
+    # topic's znodes 33 to 44 ms, median 40 (seven deletions of one partition, 2.6.3 and 2.7.2), 89
+    # for three. Up to 2.5, with a request for each partition, the second one is processed 12 to 25
+    # ms after the first, the third 3 or 4 (2.4.1).
+    "delete_log": Purpose(_ms(1, 2, 3, 4, 7, 12, 25), (1, _ms(12, 22, 28, 33, 38, 45, 80))),
     # A leader that writes its ISR itself, from the log line to the request, per 1.5 s of boot: 1 to
     # 69 ms, median 6, for a process's first change (171). From the line to the transaction 491
     # changes, first ones included, took 0 to 51 ms, medians 2 to 4 by version.
@@ -525,6 +535,18 @@ TABLE: Table = {
     "left_isr": Purpose(
         ((0.0, 200), (0.5, 2 * _MS), (0.9, 7 * _MS), (1.0, 11 * _MS)),
         (1, ((0.0, 1 * _MS), (0.5, 4500), (0.9, 9 * _MS), (1.0, 13 * _MS))),
+    ),
+    # A topic is deleted (16 recordings, 1.0.2 to 3.3.2). From the list of commands to the first
+    # UpdateMetadata at a broker 5 to 25 ms, median 9; to the first read of a state 9 to 40, median
+    # 16. From a controller's first such read to the write 3 to 13, median 4, later 1 to 3 (10
+    # once); from the first write to the next read 2 to 10, median 4, later 1 to 4.
+    "deletion.start": Purpose(_ms(0.5, 1, 2, 3, 5, 8, 12), (1, _ms(1.5, 3.5, 4.5, 5.5, 7, 9, 18))),
+    "deletion.announced": Purpose(_ms(0.2, 0.5, 1, 2, 4, 7, 10), (1, _ms(0.5, 2, 4, 7, 9, 12, 16))),
+    "deletion.leave_isr": Purpose(
+        _ms(0.2, 0.4, 0.7, 1.2, 2, 3, 8), (1, _ms(1, 1.5, 2, 3, 4, 6, 11))
+    ),
+    "deletion.left_isr": Purpose(
+        _ms(0.2, 0.5, 0.8, 1.3, 2, 3, 4), (1, _ms(0.8, 1.3, 2, 3, 4.5, 5.5, 9))
     ),
     # From the last such line to the broker's response: 3 to 40 ms, median 11; divided by the root
     # of the boot time 2 to 27, median 10.

@@ -606,6 +606,7 @@ class ReplicaManager:
             for stop in stopped:
                 if stop.delete:
                     errors[stop.partition] = await self._delete_partition(stop.partition)
+                    await self._context.kernel.checkpoint("delete_log")
                     # A deleted partition of `__consumer_offsets` has no coordinator here any more.
                     self.on_leadership_change([], [stop.partition])
                 # If this broker leads, no LeaderAndIsr need follow that would complete them.

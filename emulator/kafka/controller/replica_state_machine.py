@@ -243,13 +243,15 @@ class ReplicaStateMachine:
             p: isr_without(states[p], broker, keep_last=await self._keeps_last(p, states[p]))
             for p in order.filtered(members, states)
         }
+        kernel = self._host.kernel
+        of_deletion = any(p.topic in self._context.topics_to_be_deleted for p in writes)
         if writes:
-            await self._host.kernel.checkpoint("leave_isr")
+            await kernel.checkpoint("deletion.leave_isr" if of_deletion else "leave_isr")
         written = await self._zk_client.update_leader_and_isr(
             writes, self._context.epoch, self._context.epoch_zk_version
         )
         if writes:
-            await self._host.kernel.checkpoint("left_isr")
+            await kernel.checkpoint("deletion.left_isr" if of_deletion else "left_isr")
         # Where the replica is not in the ISR nothing is written, but the cached state gets this
         # controller's epoch.
         finished = {p: s for p, s in states.items() if p not in writes}

@@ -121,11 +121,13 @@ class TopicDeletionManager:
         await self._partitions.handle_state_changes(partitions, PartitionState.OFFLINE)
         await self._partitions.handle_state_changes(partitions, PartitionState.NON_EXISTENT)
         context.topics_with_deletion_started.update(dict.fromkeys(fresh))
+        await self._parts.host.kernel.checkpoint("deletion.start")
         # Leader -2 removes the partitions from the metadata caches: clients stop before the logs
         # are deleted.
         await self._parts.send_update_metadata(
             context.live_or_shutting_down, [p for p in context.assignments if p.topic in topics]
         )
+        await self._parts.host.kernel.checkpoint("deletion.announced")
         replicas = [r for t in topics for r in context.replicas_of_topic(t)]
         alive = [r for r in replicas if context.is_replica_online(r.replica, r.partition)]
         dead = [r for r in replicas if r not in alive]
