@@ -148,7 +148,9 @@ def command(
     ] = SIMULATED,
     save: Annotated[
         Path | None,
-        typer.Option(metavar="CHOICES", help="Write the choices that --guided found to this file."),
+        typer.Option(
+            metavar="CHOICES", help="Write the choices of a match that --guided found to this file."
+        ),
     ] = None,
     replayed: Annotated[
         Path | None,
@@ -379,9 +381,12 @@ def _guided(case: Case, options: Options) -> Verdict:
 
         result: GuidedMatch = guided(case.reference, case.script, budget, case.look, on_progress)
     options.print_lines(guided_lines(result))
-    if options.save is not None and result.is_match:
+    if options.save is not None and result.is_confirmed:
         with writing(options.save):
             write_choices(result.choices, options.save)
+    elif options.save is not None:
+        why = "its reruns do not confirm it" if result.is_match else "no match"
+        options.print_lines(iter([f"  nothing is written to {options.save}: {why}"]))
     return result.verdict
 
 

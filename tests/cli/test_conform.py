@@ -181,6 +181,19 @@ def test_a_guided_match_is_a_file_of_choices_that_is_played_without_the_recordin
     assert (code, json.loads(out)["matched"]) == (0, True)
 
 
+def last_metadata_with_another_isr(facts: list[dict[str, Any]]) -> None:
+    next(f for f in reversed(facts) if f.get("kind") == "update_metadata")["isr"].reverse()
+
+
+@pytest.mark.slow
+def test_without_a_match_no_choices_are_written(conform: Conform, tmp_path: Path) -> None:
+    folder = altered(last_metadata_with_another_isr, tmp_path / "altered")
+    code, out, _ = conform(folder, "--guided", "--budget", "2s", "--jobs", 1, "--save", "choices")
+    assert code == 1
+    assert "  nothing is written to choices: no match\n" in out
+    assert not Path("choices").exists()
+
+
 @pytest.mark.parametrize(
     ("content", "said"),
     [

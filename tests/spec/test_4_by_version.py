@@ -478,6 +478,9 @@ def test_4_6_what_is_refused_waits_for_the_rest_of_the_fetch() -> None:
         play >> metadata(GOING) << "metadata: NONE"
         play >> request(fetched_by_2(ORDERS_0, max_wait_ms=500))
         play << f"answer: NONE session 0 {refused}"
+        wanted = (FetchPartition(ORDERS_0, 4, 10, 0, 1 << 20),)
+        play >> request(FetchRequest(2, 500, 1, 1 << 20, 0, 0, wanted))
+        play << f"answer: NONE session 1 {refused}"
         play >> request(fetched_by_2(ORDERS_0, ORDERS_1, max_wait_ms=500))
         play.nothing_else()
         play >> after_ms(500) << f"answer: NONE session 0 orders-1@0 {refused}"
