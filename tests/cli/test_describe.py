@@ -16,7 +16,7 @@ SCENARIO = """\
 about: a follower stands still, then another dies
 cluster:
   first: 3
-  config: {replica.lag.time.max.ms: 1000, num.replica.fetchers: 2}
+  config: {replica.lag.time.max.ms: 1000, replica.fetch.backoff.ms: 200, num.replica.fetchers: 2}
 topics:
   orders: {partitions: [[1, 2, 3], [1, 2, 3]], config: {min.insync.replicas: 2}}
 workload: [{produce: orders, rate: 5, from: 1s}]

@@ -19,7 +19,13 @@ from emulator.analysis.dataset import pieces
 from tests.command import Isr
 
 SCENARIO = """\
-cluster: {first: 3, config: {replica.lag.time.max.ms: 1000, zookeeper.session.timeout.ms: 4000}}
+cluster:
+  first: 3
+  # A follower whose first fetch is refused waits for a back-off, which the limit allows.
+  config:
+    replica.lag.time.max.ms: 1000
+    replica.fetch.backoff.ms: 200
+    zookeeper.session.timeout.ms: 4000
 topics: {orders: {partitions: [[1, 2, 3], [2, 3, 1]]}}
 workload: [{produce: orders, rate: 20, acks: 1, from: 1s, until: 12s}]
 faults:

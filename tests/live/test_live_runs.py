@@ -26,7 +26,7 @@ pytestmark = pytest.mark.live
 ROOT = Path(__file__).resolve().parents[2]
 SHORT = """\
 about: a follower stands still for a moment
-cluster: {first: 1, config: {replica.lag.time.max.ms: 1000}}
+cluster: {first: 1, config: {replica.lag.time.max.ms: 1000, replica.fetch.backoff.ms: 200}}
 topics: {orders: {partitions: [[1, 2, 3]]}}
 workload: [{produce: orders, rate: 20, acks: 1, from: 1s, until: 7s}]
 faults: [{at: 2s, pause: {broker: 3}, for: 3s}]
@@ -36,7 +36,7 @@ expect: ["isr of orders-0 goes [1, 2, 3] -> [1, 2] -> [1, 2, 3]"]
 """
 LONG = """\
 about: a follower never comes back
-cluster: {first: 1, config: {replica.lag.time.max.ms: 1000}}
+cluster: {first: 1, config: {replica.lag.time.max.ms: 1000, replica.fetch.backoff.ms: 200}}
 topics: {orders: {partitions: [[1, 2, 3]]}}
 workload: [{produce: orders, rate: 20, acks: 1, from: 1s}]
 faults: [{at: 2s, cut_link: {broker: 1, peer: 3}}]
