@@ -16,7 +16,10 @@ pytestmark = pytest.mark.live
 SHORT = """
 about: A follower stands still, leaves, and comes back.
 profile: "2.7"
-cluster: {brokers: 3, first: 3, config: {replica.lag.time.max.ms: 600, replica.fetch.backoff.ms: 200}}
+cluster:
+  brokers: 3
+  first: 3
+  config: {replica.lag.time.max.ms: 600, replica.fetch.backoff.ms: 200}
 topics: {orders: {partitions: [[1, 2, 3]]}}
 workload:
   - {produce: orders, rate: 20, acks: 1, from: 500ms, until: 3500ms}

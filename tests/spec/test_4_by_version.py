@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.model.config import KafkaConfig
@@ -502,6 +503,19 @@ def test_4_6_a_partition_that_was_idle_is_refused_when_its_topic_is_deleted() ->
         for epoch in (4, 5):
             play >> request(fetch_in_session(session=1, epoch=epoch))
             play << "answer: NONE session 1 orders-0@UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_4_6_what_becomes_unknown_while_its_fetch_waits_is_refused_from_the_next_one_on() -> None:
+    with Serving(state_of(), state_of(ORDERS_1)) as play:
+        play >> request(fetch_in_session(10, 10))
+        play << "answer: NONE session 1 orders-0@0 orders-1@0"
+        for epoch in (1, 2, 3):
+            play >> request(fetch_in_session(session=1, epoch=epoch)) << "answer: NONE session 1"
+        waiting = replace(fetch_in_session(session=1, epoch=4), max_wait_ms=500)  # type: ignore[type-var]
+        play >> request(waiting) >> metadata(GOING) << "metadata: NONE"
+        play >> after_ms(500) << "answer: NONE session 1"
+        play >> request(fetch_in_session(session=1, epoch=5))
+        play << "answer: NONE session 1 orders-0@UNKNOWN_TOPIC_OR_PARTITION"
 
 
 @pytest.mark.parametrize(
