@@ -167,14 +167,20 @@ def produce(acks: int = 1, partition: Any = ORDERS_0) -> Request:
     return ProduceRequest(acks, 1000, (ProducePartition(partition, 1, 100),))
 
 
-def fetch(*offsets: int, session: int = 0, epoch: int = 0, max_bytes: int = 1 << 20) -> Request:
+def fetch(
+    *offsets: int,
+    session: int = 0,
+    epoch: int = 0,
+    max_wait_ms: int = 0,
+    max_bytes: int = 1 << 20,
+) -> Request:
     wanted = tuple(
         FetchPartition(p, 4, offset, 0, 1 << 20)
         for p, offset in zip((ORDERS_0, ORDERS_1), offsets, strict=False)
     )
     # Ids follow the time at which the process began.
     session_id = BASE_MS + session if session else 0
-    return FetchRequest(2, 0, 1, max_bytes, session_id, epoch, wanted)
+    return FetchRequest(2, max_wait_ms, 1, max_bytes, session_id, epoch, wanted)
 
 
 # -- broker epochs (§4.3, KIP-380) -----------------------------------------------------------------

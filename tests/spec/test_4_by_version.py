@@ -6,7 +6,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from msgspec.structs import replace
 
 from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.model.config import KafkaConfig
@@ -511,8 +510,8 @@ def test_4_6_what_becomes_unknown_while_its_fetch_waits_is_refused_from_the_next
         play << "answer: NONE session 1 orders-0@0 orders-1@0"
         for epoch in (1, 2, 3):
             play >> request(fetch_in_session(session=1, epoch=epoch)) << "answer: NONE session 1"
-        waiting = replace(fetch_in_session(session=1, epoch=4), max_wait_ms=500)  # type: ignore[type-var]
-        play >> request(waiting) >> metadata(GOING) << "metadata: NONE"
+        play >> request(fetch_in_session(session=1, epoch=4, max_wait_ms=500))
+        play >> metadata(GOING) << "metadata: NONE"
         play >> after_ms(500) << "answer: NONE session 1"
         play >> request(fetch_in_session(session=1, epoch=5))
         play << "answer: NONE session 1 orders-0@UNKNOWN_TOPIC_OR_PARTITION"

@@ -296,22 +296,19 @@ class KafkaApis:
     # -- data --------------------------------------------------------------------------------------
 
     async def _produce(self, request: m.ProduceRequest, connection: ServerConnection) -> None:
-        unknown: Produced = ()
+        unknown: dict[TopicPartition, m.ProducedPartition] = {}
         if self._refuses_unknown:
-            known = self._metadata_cache.contains
-            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
-            unknown = tuple(
-                m.ProducedPartition(p.partition, error, -1)
-                for p in request.partitions
-                if not known(p.partition)
-            )
+            known, error = self._metadata_cache.contains, Errors.UNKNOWN_TOPIC_OR_PARTITION
+            for p in request.partitions:
+                if not known(p.partition):
+                    unknown[p.partition] = m.ProducedPartition(p.partition, error, -1)
 
         def respond(produced: Produced) -> None:
             """With acks=0 there is no error response. The connection is closed instead, so that the
             client refreshes its metadata (KafkaApis.scala@2.6.3 handleProduceRequest,
             sendResponseCallback).
             """
-            produced += unknown
+            produced = (*produced, *unknown.values())
             if request.acks != 0:
                 connection.respond(m.ProduceResponse(produced))
             elif any(partition.error is not Errors.NONE for partition in produced):
@@ -321,16 +318,11 @@ class KafkaApis:
                 # No bytes are sent, but the connection is free for the next request.
                 connection.respond(None)
 
-        if not unknown:
-            await self._replicas.append_records(request, respond)
-        elif len(unknown) == len(request.partitions):
-            respond(())
-        else:
-            # The error waits for the others' acknowledgements.
-            request = replace(
-                request, partitions=tuple(p for p in request.partitions if known(p.partition))
-            )
-            await self._replicas.append_records(request, respond)
+        if unknown:
+            # Their error waits until the others are acknowledged.
+            others = tuple(p for p in request.partitions if p.partition not in unknown)
+            request = replace(request, partitions=others)
+        await self._replicas.append_records(request, respond)
 
     async def _init_producer_id(self, request: m.InitProducerIdRequest) -> m.InitProducerIdResponse:
         """Transactions are not emulated; InitProducerId has no message field to say so."""
@@ -363,10 +355,9 @@ class KafkaApis:
         if isinstance(context, Errors):
             connection.respond(m.FetchResponse(context, 0, ()))
             return
-        known = self._metadata_cache.contains
+        known, error = self._metadata_cache.contains, Errors.UNKNOWN_TOPIC_OR_PARTITION
         unknown: dict[TopicPartition, m.FetchedPartition] = {}
         if self._refuses_unknown:
-            error = Errors.UNKNOWN_TOPIC_OR_PARTITION
             for fetch in context.in_turn():
                 partition = fetch.partition
                 if not known(partition):
@@ -378,7 +369,8 @@ class KafkaApis:
                 # The quota counts the bytes sent: after the session has removed unchanged
                 # partitions.
                 self._replicas.reads.record_sent(response.partitions)
-                # An idle partition is known: an update that removes it wakes it.
+                # A partition that was removed from the cache while the fetch waited stays awake: an
+                # idle one would not be looked up again.
                 idle = [cached for cached in without_records if known(cached.partition)]
                 if idle:
                     self._replicas.reads.idle(request.replica_id, idle)

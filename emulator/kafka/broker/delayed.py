@@ -94,13 +94,13 @@ class DelayedFetch(DelayedOperation):
         find: PartitionLookup,
         respond: Callable[[FetchedPartitions], None],
         redirected: Collection[TopicPartition] = (),
-        but: Collection[TopicPartition] = (),
+        unknown: Collection[TopicPartition] = (),
     ) -> None:
         """`redirected`: partitions that the consumer should read elsewhere; they complete nothing
-        (LogOffsetMetadata.UnknownOffsetMetadata). `but`: partitions that are not read."""
+        (LogOffsetMetadata.UnknownOffsetMetadata). `unknown`: those that are refused, not read."""
         super().__init__(request.max_wait_ms)
-        self._rack, self._but = request.rack_id, but
-        self._passed_over = {*redirected, *but}
+        self._rack, self._unknown = request.rack_id, unknown
+        self._passed_over = {*redirected, *unknown}
         self._leader_only = reads.is_for_leader_only(request.replica_id, request.rack_id)
         self._min_bytes, self._max_bytes = request.min_bytes, max_bytes
         self._follower, self._context, self._reads = request.replica_id, context, reads
@@ -157,6 +157,11 @@ class DelayedFetch(DelayedOperation):
         if self._context.session is not None:
             self._context.session.fetch_completed()
         reads = await self._reads.read(
-            self._follower, self._rack, self._context, self._max_bytes, self._but, was_delayed=True
+            self._follower,
+            self._rack,
+            self._context,
+            self._max_bytes,
+            self._unknown,
+            was_delayed=True,
         )
         self._respond(reads.answers)

@@ -83,12 +83,12 @@ class LocalReads:
         rack: str | None,
         context: FetchContext,
         max_bytes: int,
-        but: Container[TopicPartition] = (),
+        unknown: Container[TopicPartition] = (),
         *,
         was_delayed: bool = False,
     ) -> ReadResults:
-        """Read every partition of the fetch that is not in `but`, in order. `rack`: the consumer's,
-        if it has one."""
+        """Read every partition of the fetch that is not `unknown`, in order. `rack`: the
+        consumer's, if it has one."""
         # Up to 2.0 a follower's state is updated under the lock, when its fetch arrives.
         takes_lock = self.are_under_lock or (follower >= 0 and not was_delayed)
         reads, left, at_least_one = ReadResults(), max_bytes, True
@@ -96,7 +96,7 @@ class LocalReads:
         leader_only = self.is_for_leader_only(follower, rack)
         if context.session is not None and not was_delayed:
             context.session.fetch_arrived()
-        for fetch in context.in_turn(but):
+        for fetch in context.in_turn(unknown):
             hosted = find(fetch.partition)
             if hosted is not None:
                 if takes_lock and not hosted.lock.readable:

@@ -32,7 +32,8 @@ class MetadataCache:
         self._by_partition = KNOWN_BY_PARTITION in context.guards
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._topics: set[str] | None = None
-        """The topics of these partitions; None: not known since the last change."""
+        """The topics of these partitions, which each fetch needs up to 1.1; None until the next use
+        after a change."""
         self._by_topics: dict[tuple[str, ...], tuple[PartitionState, ...]] = {}
         self._brokers: dict[int, LiveBroker] = {}
         self.controller_id: int | None = None

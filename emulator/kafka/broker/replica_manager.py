@@ -245,14 +245,14 @@ class ReplicaManager:
         request: FetchRequest,
         context: FetchContext,
         respond: Callable[[FetchedPartitions], None],
-        but: Collection[TopicPartition] = (),
+        unknown: Collection[TopicPartition] = (),
     ) -> None:
         """Read; record the follower's state (once per arriving fetch, never when a delayed one
-        completes); respond at once if there is enough, otherwise wait (fetchMessages). `but`:
-        partitions that are not read."""
+        completes); respond at once if there is enough, otherwise wait (fetchMessages). `unknown`:
+        partitions of the fetch that are refused, not read."""
         max_bytes = min(request.max_bytes, self._context.config.fetch_max_bytes)
         follower, session, reads = request.replica_id, context.session, self.reads
-        read = await reads.read(follower, request.rack_id, context, max_bytes, but)
+        read = await reads.read(follower, request.rack_id, context, max_bytes, unknown)
         # After the reads of all partitions: whether the follower is caught up depends on the log
         # ends before the reads. If this expands an ISR, the response for all partitions waits here
         # for ZooKeeper.
@@ -260,7 +260,7 @@ class ReplicaManager:
             await reads.update_follower_fetch_state(follower, context, read)
         if (
             request.max_wait_ms <= 0
-            or not (len(session.partitions) - len(but) if session else read.partitions)
+            or not (len(session.partitions) - len(unknown) if session else read.partitions)
             or read.readable >= request.min_bytes
             or read.has_error
             or read.has_newer_hw
@@ -270,13 +270,20 @@ class ReplicaManager:
             respond(read.answers)
             return
         parked = DelayedFetch(
-            request, context, max_bytes, reads, self.partitions.get, respond, read.redirected, but
+            request,
+            context,
+            max_bytes,
+            reads,
+            self.partitions.get,
+            respond,
+            read.redirected,
+            unknown,
         )
         # Idle partitions are not among the keys below; one that wakes is then watched.
         if session is not None:
             session.on_wake = partial(self._fetch_purgatory.watch, parked)
         await self._fetch_purgatory.try_complete_else_watch(
-            parked, [fetch.partition for fetch in context.in_turn(but)]
+            parked, [fetch.partition for fetch in context.in_turn(unknown)]
         )
 
     async def last_offset_for_leader_epoch(
@@ -555,7 +562,7 @@ class ReplicaManager:
             for partition in removed:
                 hosted = self.partitions.get(partition)
                 if hosted is not None:
-                    # The next fetch of it is refused; an idle one would not be looked at.
+                    # The next fetch of it is refused, but idle partitions are not looked up.
                     hosted.idle_fetches.wake()
             self.controller_epoch = request.controller_epoch
             return removed

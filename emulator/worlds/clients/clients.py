@@ -89,13 +89,14 @@ class LocalTopic(msgspec.Struct):
     since_us: int
     cached_until_us: int = 0
     has_partitions: bool = True
+    """False from when it was found not to exist until metadata names it again."""
 
     def enter(self, state: TopicState, now_us: int) -> None:
         if self.state is not state:
             self.state, self.since_us = state, now_us
 
-    def has_waited(self, now_us: int) -> bool:
-        """Whether brokers had the time to learn of a creation or a deletion."""
+    def has_propagated(self, now_us: int) -> bool:
+        """Whether brokers have had time to learn of the topic's creation or deletion."""
         return self.since_us + TOPIC_PROPAGATION_US <= now_us
 
 
@@ -204,7 +205,7 @@ class ClusterView:
             topic = self._topics.setdefault(name, LocalTopic(TopicState.UNKNOWN, now))
             topic.cached_until_us = now + METADATA_MAX_AGE_US
             topic.has_partitions = True
-            if topic.state is not TopicState.NOT_EXISTS or topic.has_waited(now):
+            if topic.state is not TopicState.NOT_EXISTS or topic.has_propagated(now):
                 topic.enter(TopicState.EXISTS, now)
         for name in topics or tuple(self._topics):
             if name in present:
@@ -214,7 +215,7 @@ class ClusterView:
                 is_complete = False
                 continue
             absent.cached_until_us = now + ABSENCE_CACHED_US
-            if absent.state is not TopicState.NOT_EXISTS and not absent.has_waited(now):
+            if absent.state is not TopicState.NOT_EXISTS and not absent.has_propagated(now):
                 is_complete = False
                 continue
             absent.enter(TopicState.NOT_EXISTS, now)

@@ -228,7 +228,7 @@ class Producer:
             self._kernel.cause = -1
             if self._query_broker() or await self._query_bootstrap():
                 if not self.view.has_seen_leader and self._next_query is None:
-                    # Its log: "New local topic", then "Starting fast leader query".
+                    # Its log: "New local topic", then "Starting fast leader query", once.
                     self.refresh()
                 pause_us = period_us - (self._kernel.now - made_us) % period_us
             else:
@@ -328,11 +328,12 @@ class Producer:
         (rd_kafka_metadata_fast_leader_query)."""
         self.view.is_current = False
         near_us = self.settings["retry.backoff.ms"] * 1000
-        if self._next_query is None or self._next_query_us - self._kernel.now > near_us:
-            if self._next_query is not None:
-                self._next_query.cancel()
-            self._queries = 0
-            self._query_leaders()
+        if self._next_query is not None:
+            if self._next_query_us - self._kernel.now <= near_us:
+                return
+            self._next_query.cancel()
+        self._queries = 0
+        self._query_leaders()
 
     @labelled("query_leaders")
     def _query_leaders(self) -> None:
