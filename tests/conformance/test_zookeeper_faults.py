@@ -104,7 +104,7 @@ def played(
     """Play it; once more where `again` names a race that went the other way."""
     scenario = loads(
         "cluster: {first: 1, config: {replica.lag.time.max.ms: 1000,"
-        f" zookeeper.session.timeout.ms: {SESSION_MS},"
+        f" replica.fetch.backoff.ms: 200, zookeeper.session.timeout.ms: {SESSION_MS},"
         " zookeeper.connection.timeout.ms: 60000}}\n"
         "topics: {orders: {partitions: [[1, 2, 3]]}}\n"
         "workload: [{produce: orders, rate: 20, acks: 1, from: 1s}]\n"
