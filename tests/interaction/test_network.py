@@ -403,7 +403,7 @@ def test_drawn_times_keep_to_their_bounds(low: int, more: int, most: int, seed: 
 def test_over_a_narrow_link_everything_takes_its_turn() -> None:
     with TwoEnds() as ends:
         ends.network.direction("broker", "client").narrow(10_000)
-        assert answered_at(ends, 1000 - 110, 2000 - 110) == [112, 312]
+        assert answered_at(ends, 1000 - 72, 2000 - 72) == [112, 312]
         ends.network.direction("broker", "client").narrow(0)
 
 

@@ -104,6 +104,10 @@ class Partition:
         """Become leader, or apply a new epoch as the current leader; True only for a new leader."""
         context = self._context
         async with self.writing():
+            # With the lock held, as the file of epochs is written: a fetch that has read its first
+            # partitions in the old epoch waits here for the next one, and then counts as a fetch in
+            # the new epoch. Its follower joins an ISR from which the controller has removed it.
+            await context.kernel.checkpoint("make_leader")
             # Written to the znode with each ISR change: the epoch of the controller that sent this
             # state, not the newest that the broker knows (spec §1.6).
             self.controller_epoch = state.controller_epoch

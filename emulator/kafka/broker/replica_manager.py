@@ -425,7 +425,6 @@ class ReplicaManager:
             return leads
         await self.fetchers.remove_fetcher_for_partitions([p.partition for p, _ in states])
         for hosted, state in states:
-            await self._context.kernel.checkpoint("make_leader")
             try:
                 if await hosted.make_leader(state):
                     leads.append(hosted.partition)

@@ -73,6 +73,9 @@ class EmulatedClients:
         self._producers: list[Producer] = []
         self._consumers = 0
 
+    def cluster_is_up(self) -> None:
+        self._administrator.learn_controller()
+
     def admin(self, request: Action) -> None:
         # The action's own event: the result refers to it, no matter how much later it arrives.
         done = self._returned(self._kernel.cause)
@@ -131,7 +134,7 @@ class EmulatedClients:
                 self._administrator.alter_configs(alter, broker, done)
             case AddPartitions(topic, assignment, count):
                 more = CreatePartitionsRequest(topic, assignment, count=count)
-                self._administrator.ask_controller(more, done)
+                self._administrator.ask_controller(more, done, after_metadata=True)
             case DeleteTopic(topic):
                 delete = DeleteTopicsRequest(topic, DELETION_PATIENCE_MS)
                 self._administrator.ask_controller(delete, done)
@@ -142,9 +145,8 @@ class EmulatedClients:
                 )
             case Reassign(topic, partition, replicas):
                 targets = ((TopicPartition(topic, partition), replicas),)
-                self._administrator.ask_controller(
-                    AlterPartitionReassignmentsRequest(targets), done
-                )
+                reassign = AlterPartitionReassignmentsRequest(targets)
+                self._administrator.ask_controller(reassign, done, after_metadata=True)
             case PreferredElection(partitions):
                 elect = ElectLeadersRequest(_named(partitions))
                 self._administrator.ask_controller(elect, done)

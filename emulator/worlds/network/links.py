@@ -13,7 +13,7 @@ from typing import Protocol
 
 import msgspec
 
-from emulator.kafka.protocol.messages import FetchResponse, ProduceRequest
+from emulator.kafka.protocol.messages import FetchRequest, FetchResponse, ProduceRequest
 
 RTO_MIN_US = 200_000
 """Linux TCP_RTO_MIN: when what was lost is sent again, first; doubled each time (RFC 6298)."""
@@ -22,7 +22,10 @@ SYN_RTO_US = 1_000_000
 RESENDS_MAX = 9
 
 HEADER_BYTES, PARTITION_BYTES = 60, 50
-"""About what a message takes on the wire beside its records."""
+FETCH_BYTES, FETCHED_BYTES = (67, 36), (22, 50)
+"""About what a message takes on the wire beside its records, itself and for each partition: any,
+and a Fetch (v11, with the length of its topic's name) and its response. A follower on a narrow link
+asks when it has the last response, so its records grow with each: small sizes matter."""
 
 
 class Stream(Protocol):
@@ -73,7 +76,6 @@ class LinkDirection:
     """From one process to another: whether messages are held, and how much they are delayed."""
 
     __slots__ = (
-        "_free_at_us",
         "_stream",
         "bytes_per_s",
         "conditions",
@@ -85,7 +87,7 @@ class LinkDirection:
 
     def __init__(self) -> None:
         self.cut = self.disturbed = False
-        self.delay_us = self.bytes_per_s = self._free_at_us = 0
+        self.delay_us = self.bytes_per_s = 0
         self.conditions = LinkConditions()
         self.held: list[Callable[[], None]] = []
         self._stream: Callable[[], Stream]
@@ -96,22 +98,17 @@ class LinkDirection:
         self._look()
 
     def narrow(self, bytes_per_s: int) -> None:
-        """Limit the bandwidth; 0 means no limit."""
+        """Limit the bandwidth of each connection; 0 means no limit."""
         self.bytes_per_s = bytes_per_s
         self._look()
 
     def _look(self) -> None:
         self.disturbed = bool(self.bytes_per_s) or self.conditions != LinkConditions()
 
-    def disturbance_us(self, message: object, now_us: int) -> int:
-        """The delay that the conditions add to a message sent now."""
-        us = self.drawn_us()
-        if not self.bytes_per_s:
-            return us
-        taken_us = size_of(message) * 1_000_000 // self.bytes_per_s
-        # One message at a time on the wire: the next one starts when this one has passed.
-        self._free_at_us = max(now_us, self._free_at_us) + taken_us
-        return us + self._free_at_us - now_us
+    def passing_us(self, message: object) -> int:
+        """How long a message occupies its connection, which has this bandwidth to itself: that is
+        how the proxies between real brokers limit it. Others do not wait for its records."""
+        return size_of(message) * 1_000_000 // self.bytes_per_s if self.bytes_per_s else 0
 
     def drawn_us(self) -> int:
         """The random part of the delay."""
@@ -138,8 +135,11 @@ class LinkDirection:
 def size_of(message: object) -> int:
     """The approximate size of a message in bytes: its records, and a few bytes for each
     partition."""
+    header, each = HEADER_BYTES, PARTITION_BYTES
+    if isinstance(message, FetchRequest | FetchResponse):
+        header, each = FETCH_BYTES if isinstance(message, FetchRequest) else FETCHED_BYTES
     named = getattr(message, "partitions", None) or getattr(message, "states", None) or ()
-    size = HEADER_BYTES + PARTITION_BYTES * len(named)
+    size = header + each * len(named)
     if isinstance(message, FetchResponse | ProduceRequest):
         size += sum(partition.size for partition in message.partitions)
     return size

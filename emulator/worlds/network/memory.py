@@ -372,12 +372,12 @@ class MemoryConnection:
         network, direction = self._network, self._forth
         purpose = "net_control_request" if type(request) in _CONTROL else "net_request"
         us = network.latency(purpose, self.client) + direction.delay_us + late_us
+        passing_us = 0
         if direction.disturbed:
-            us += direction.disturbance_us(request, network.kernel.now)
+            us += direction.drawn_us()
+            passing_us = direction.passing_us(request)
         # TCP: never before earlier bytes of this connection, whatever latency was drawn.
-        at = network.kernel.now + us
-        if at > self._arrives_us:
-            self._arrives_us = at
+        self._arrives_us = max(network.kernel.now + us, self._arrives_us) + passing_us
         self._lane.call_at(self._arrives_us, partial(self._arrived, self._arrives_us, request))
 
     @labelled("arrived")
@@ -455,18 +455,20 @@ class MemoryConnection:
         network, direction = self._network, self._back
         purpose = "net_control_response" if type(self._served) in _CONTROL else "net_response"
         us = network.latency(purpose, self.client) + direction.delay_us
+        passing_us = 0
         if direction.disturbed:
-            us += direction.disturbance_us(response, network.kernel.now)
+            us += direction.drawn_us()
+            passing_us = direction.passing_us(response)
         # Only records have a size: a follower on a slow link still gets control requests at once.
         if network.is_narrow and isinstance(response, FetchResponse):
             size = sum(p.size for p in response.partitions)
             us += network.transfer_us(self.client_process.name, size)
         at = network.kernel.now + us
         # The same in the other direction. Besides, most of a response's latency passes before it is
-        # written, and only then the broker reads the next request.
+        # written, and only then the broker reads the next request; unless it waits on a narrow link.
         if at <= self._returns_us:
-            at = self._returns_us + self._reading_us()
-        self._returns_us = at
+            at = self._returns_us + (0 if passing_us else self._reading_us())
+        self._returns_us = at + passing_us
         self._client_lane.call_at(self._returns_us, partial(self._answered, response))
 
     @labelled("answered")
