@@ -257,9 +257,12 @@ def fetch(
     partition: TopicPartition = ORDERS_0,
     name: str = "",
     rack: str | None = None,
+    then: tuple[TopicPartition, ...] = (),
 ) -> Incoming:
-    """A follower's fetch (or a consumer's: -1)."""
-    wanted = (FetchPartition(partition, epoch, at, 0, 1 << 20, last_epoch),)
+    """A follower's fetch (or a consumer's: -1); the answer for the first partition comes out."""
+    wanted = tuple(
+        FetchPartition(one, epoch, at, 0, 1 << 20, last_epoch) for one in (partition, *then)
+    )
     request = FetchRequest(follower, max_wait_ms, 1, 10 << 20, 0, -1, wanted, rack_id=rack)
 
     async def handle(play: Hosting, say: Callable[[Any], None]) -> None:

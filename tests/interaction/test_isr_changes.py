@@ -417,6 +417,31 @@ def test_while_the_write_is_in_flight_who_reads_that_partition_waits_and_others_
         )
 
 
+def test_a_fetch_that_waits_for_a_new_role_counts_in_the_new_epoch() -> None:
+    """The controller has removed broker 3, which still fetches in the old epoch (random script
+    151)."""
+    both = (state_of(), state_of(ORDERS_1))
+    without_3 = {"epoch": 5, "isr": (1, 2), "version": 6}
+    with Hosting(*both, records=10) as play:
+        play.take(make_leader=5)
+        (
+            play
+            >> at_once(
+                leader_and_isr(state_of(**without_3), state_of(ORDERS_1, **without_3)),
+                fetch(3, at=10, then=(ORDERS_1,)),
+            )
+            >> after_ms(5)
+            << "leads orders-1 in epoch 5"
+            >> after_ms(5)
+            << "leads orders-0 in epoch 5"
+            << "LeaderAndIsr: NONE NONE NONE"
+            << "set orders-0 at v6: leader 1, epoch 5, isr 1,2,3, controller 7"
+            >> ok(version=7)
+            << "isr 1,2,3 v7"
+            << "fetch-3: nothing, hw 10"
+        )
+
+
 def test_two_fetches_of_one_follower_add_it_once() -> None:
     with leading(isr=(1, 2)) as play:
         (

@@ -104,10 +104,6 @@ class Partition:
         """Become leader, or apply a new epoch as the current leader; True only for a new leader."""
         context = self._context
         async with self.writing():
-            # With the lock held, as the file of epochs is written: a fetch that has read its first
-            # partitions in the old epoch waits here for the next one, and then counts as a fetch in
-            # the new epoch. Its follower joins an ISR from which the controller has removed it.
-            await context.kernel.checkpoint("make_leader")
             # Written to the znode with each ISR change: the epoch of the controller that sent this
             # state, not the newest that the broker knows (spec §1.6).
             self.controller_epoch = state.controller_epoch
@@ -120,6 +116,10 @@ class Partition:
             self.leader_epoch = state.leader_epoch
             self.zk_version = state.zk_version
             self._check_writable()
+            # The file of epochs is written with the lock held and the new ISR in place. A fetch that
+            # has read another partition in its old epoch may wait here for this one, and then
+            # counts in the other's new epoch: a follower that the controller has removed joins.
+            await context.kernel.checkpoint("make_leader")
             if EPOCH_START_RECORDED in context.guards:
                 # Recorded now and not with the first record, because followers may query it earlier
                 # (KAFKA-7415).

@@ -465,7 +465,7 @@ class MemoryConnection:
             us += network.transfer_us(self.client_process.name, size)
         at = network.kernel.now + us
         # The same in the other direction. Besides, most of a response's latency passes before it is
-        # written, and only then the broker reads the next request; unless it waits on a narrow link.
+        # written, and only then the broker reads the next request; if the link is not narrow.
         if at <= self._returns_us:
             at = self._returns_us + (0 if passing_us else self._reading_us())
         self._returns_us = at + passing_us
