@@ -407,6 +407,23 @@ def test_over_a_narrow_link_everything_takes_its_turn() -> None:
         ends.network.direction("broker", "client").narrow(0)
 
 
+def test_over_a_narrow_link_no_connection_waits_for_another() -> None:
+    """As the proxies between recorded brokers limit it: a follower's fetches pass beside records
+    that go the same way (random script 157)."""
+    with TwoEnds() as ends:
+        ends.network.direction("broker", "client").narrow(10_000)
+        ends.answers_at_once = False
+        for name in ("many", "few"):
+            ends.ask(name, timeout_ms=20_000)
+            ends.connection = ends.connect()
+        ends.run_ms(10)
+        for (_, connection), size in zip(ends.received, (90_000, 1000 - 72), strict=True):
+            connection.respond(records(size))
+        assert [line.split()[0] for line in ends.run_ms(20_000)] == ["114", "9021"]
+
+
+
+
 # -- connections that break ------------------------------------------------------------------------
 
 

@@ -76,6 +76,38 @@ def test_zookeeper_refuses_a_controller_that_has_not_heard_yet() -> None:
     assert [event.broker for event in leaders] == [1]
 
 
+def results_of(trace: list[Any]) -> list[tuple[str, str]]:
+    """The results of commands, in order."""
+    named = {event.seq: event.do for event in of(e.ActionApplied, trace)}
+    return [(named[event.of], event.result) for event in of(e.ActionReturned, trace)]
+
+
+def test_a_former_controller_refuses_a_command_and_the_next_one_finds_its_successor() -> None:
+    """As librdkafka's AdminClient, which remembers the controller (random scripts 135, 204, 205,
+    209, 221)."""
+    trace = played(
+        "{at: 5s, delete_controller: }",
+        "{at: 7s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
+        "{at: 8s, create_topic: {topic: later, assignment: [[1, 2]]}}",
+    )
+    assert [event.broker for event in of(e.ControllerElected, trace)][-1] != 3
+    results = [result for do, result in results_of(trace) if do == "create_topic"]
+    assert results[-2:] == ["NOT_CONTROLLER", "NONE"]
+    topics = {event.partition.topic for event in of(e.BecomesLeader, trace)}
+    assert topics == {"orders", "later"}
+
+
+def test_a_command_that_is_made_from_metadata_finds_the_new_controller() -> None:
+    trace = played(
+        "{at: 5s, delete_controller: }",
+        "{at: 7s, add_partitions: {topic: orders, assignment: [[2, 3, 1]]}}",
+        "{at: 8s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
+    )
+    assert [event.broker for event in of(e.ControllerElected, trace)][-1] != 3
+    results = results_of(trace)
+    assert results[-2:] == [("add_partitions", "NONE"), ("create_topic", "NONE")]
+
+
 def test_a_broker_that_is_down_is_asked_again_until_it_answers() -> None:
     trace = played(
         "{at: 5s, kill: {broker: 2}, for: 10s}",

@@ -116,8 +116,8 @@ class Partition:
             self.leader_epoch = state.leader_epoch
             self.zk_version = state.zk_version
             self._check_writable()
-            # The file of epochs is written with the lock held and the new ISR in place. A fetch that
-            # has read another partition in its old epoch may wait here for this one, and then
+            # The file of epochs is written with the lock held and the new ISR in place. A fetch
+            # that has read another partition in its old epoch may wait here for this one, and then
             # counts in the other's new epoch: a follower that the controller has removed joins.
             await context.kernel.checkpoint("make_leader")
             if EPOCH_START_RECORDED in context.guards:

@@ -7,9 +7,8 @@ from emulator.scenario.actions.drawing import Draw, Ways
 
 
 class SlowLink(Action, frozen=True, tag="slow_link"):
-    """At most `bytes_per_s` pass from `broker` to `peer`, and as much back (0: no limit); other
-    messages wait. All connections between the two share the bandwidth, control requests and records
-    alike."""
+    """At most `bytes_per_s` pass on each connection from `broker` to `peer`, and as much back (0:
+    no limit); other messages of the connection wait, control requests and records alike."""
 
     broker: int
     peer: int

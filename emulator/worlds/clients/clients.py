@@ -385,7 +385,7 @@ class Administrator:
 
     As librdkafka's AdminClient it remembers the controller that the last metadata named, and has
     little cause to query metadata: if another broker has become controller since, a request gets
-    NOT_CONTROLLER and has no effect. All 9 recorded ones did.
+    NOT_CONTROLLER and has no effect. All 8 recorded ones did.
     """
 
     def __init__(self, bootstrap: Bootstrap, process: Process) -> None:
