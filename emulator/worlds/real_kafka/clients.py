@@ -170,6 +170,12 @@ class Administrator:
 
     def do(self, request: Action) -> str:
         """Returns `NONE`, or the error's name."""
+        result = self._send(request)
+        if result == "NOT_CONTROLLER":
+            self.live()  # the next request finds the new one
+        return result
+
+    def _send(self, request: Action) -> str:
         client = self._client
         try:
             match request:
