@@ -48,6 +48,11 @@ _ZOOKEEPER = {
 }
 
 
+ADMINISTRATOR, RETRIES = "administrator", "retries"
+"""The setting of a recording whose admin client looks for a new controller. Older ones do not have
+it: their client remembers the controller that it knew when the cluster was up."""
+
+
 class CannotPlay(Exception):
     """The recording holds something that the emulator has no action, setting or profile for."""
 
@@ -72,7 +77,7 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         name = key.removeprefix("zookeeper.")
         if name in _ZOOKEEPER:
             zookeeper[_ZOOKEEPER[name]] = int(value)
-        elif key not in ("t", "kind", "kafka"):
+        elif key not in ("t", "kind", "kafka", ADMINISTRATOR):
             kafka[key] = str(value)
 
     only_if_enabled = DELETION_MARKERS_CLEARED not in profiles()[version.profile].guards
@@ -92,6 +97,7 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         settings=kafka,
         broker_settings={},
         ports=ports_of(recording),
+        remembers_controller=recording.settings.get(ADMINISTRATOR) != RETRIES,
         zookeeper=ZooKeeperSettings(**zookeeper),
         steps=tuple(sorted(steps, key=lambda step: step.at_us)),
         duration_us=max(

@@ -11,6 +11,7 @@ import shutil
 import time
 from collections.abc import Callable
 
+from emulator.conformance.actions import ADMINISTRATOR, RETRIES
 from emulator.conformance.export import export
 from emulator.conformance.recording import Fact, write_recording
 from emulator.forensics.assemble import (
@@ -87,6 +88,7 @@ def settings_of(scenario: Scenario, release: Release) -> Fact:
         "t": None,
         "kind": "settings",
         "kafka": release.version,
+        ADMINISTRATOR: RETRIES,
         **scenario.settings,
         "zookeeper.tickTime": zookeeper.tick_time_ms,
         "zookeeper.minSessionTimeout": zookeeper.min_session_timeout_ms,

@@ -74,7 +74,8 @@ class Scenario(msgspec.Struct, frozen=True):
     """A complete scenario. `broker_profiles`: brokers with another version than `profile`.
     `guards`: switched on or off at every broker, whatever its version. `propagation`: empty means
     each version's own. `hosts`: brokers that run elsewhere than the target's default. `ports`: of
-    brokers whose ports were recorded; emulated brokers register with them."""
+    brokers whose ports were recorded; emulated brokers register with them. `remembers_controller`:
+    as the admin client of an older recording does."""
 
     name: str
     about: str
@@ -94,6 +95,7 @@ class Scenario(msgspec.Struct, frozen=True):
     hosts: dict[int, Host] = {}
     storage: Storage = "memory"
     ports: dict[int, int] = {}
+    remembers_controller: bool = False
 
     def running(self, broker: int | None = None, name: str = "") -> Profile:
         """The profile of a broker with the switched guards; `name` replaces its version."""

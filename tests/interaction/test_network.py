@@ -422,8 +422,6 @@ def test_over_a_narrow_link_no_connection_waits_for_another() -> None:
         assert [line.split()[0] for line in ends.run_ms(20_000)] == ["114", "9021"]
 
 
-
-
 # -- connections that break ------------------------------------------------------------------------
 
 

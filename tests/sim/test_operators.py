@@ -5,6 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from typing import Any, TypeVar
 
+import msgspec
+import pytest
+
 from emulator.runs.play import Run
 from emulator.scenario.load import loads
 from emulator.trace import events as e
@@ -22,10 +25,13 @@ run: 60s
 E = TypeVar("E")
 
 
-def played(*faults: str) -> list[Any]:
+def played(*faults: str, remembers_controller: bool = False) -> list[Any]:
     text = CLUSTER.format(faults="\n".join(f"  - {fault}" for fault in faults))
     sink = Sink()
-    with closing(SimulatedWorld(loads(text, "operator"), 1, sink)) as world:
+    scenario = msgspec.structs.replace(
+        loads(text, "operator"), remembers_controller=remembers_controller
+    )
+    with closing(SimulatedWorld(scenario, 1, sink)) as world:
         Run(world).play()
     return sink.events
 
@@ -82,26 +88,42 @@ def results_of(trace: list[Any]) -> list[tuple[str, str]]:
     return [(named[event.of], event.result) for event in of(e.ActionReturned, trace)]
 
 
-def test_a_former_controller_refuses_a_command_and_the_next_one_finds_its_successor() -> None:
-    """As librdkafka's AdminClient, which remembers the controller (random scripts 135, 204, 205,
-    209, 221)."""
+ELECTION = "{at: 5s, delete_controller: }"
+DEATH = "{at: 5s, kill: {broker: 3}, for: 20s}"
+
+
+@pytest.mark.parametrize("ended", [ELECTION, DEATH])
+def test_a_command_finds_the_new_controller(ended: str) -> None:
+    trace = played(ended, "{at: 15s, create_topic: {topic: bills, assignment: [[1, 2]]}}")
+    assert [event.broker for event in of(e.ControllerElected, trace)][-1] != 3
+    assert results_of(trace)[-1] == ("create_topic", "NONE")
+
+
+@pytest.mark.parametrize(("ended", "from_s", "to_s"), [(ELECTION, 0, 0.1), (DEATH, 10, 13)])
+def test_the_client_of_older_recordings_remembers_a_former_controller(
+    ended: str, from_s: float, to_s: float
+) -> None:
+    """It waits for a dead one, and does not repeat what it has refused (random scripts 135, 159,
+    204, 205, 209, 221)."""
     trace = played(
-        "{at: 5s, delete_controller: }",
-        "{at: 7s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
-        "{at: 8s, create_topic: {topic: later, assignment: [[1, 2]]}}",
+        ended,
+        "{at: 15s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
+        remembers_controller=True,
     )
     assert [event.broker for event in of(e.ControllerElected, trace)][-1] != 3
-    results = [result for do, result in results_of(trace) if do == "create_topic"]
-    assert results[-2:] == ["NOT_CONTROLLER", "NONE"]
-    topics = {event.partition.topic for event in of(e.BecomesLeader, trace)}
-    assert topics == {"orders", "later"}
+    answer = of(e.ActionReturned, trace)[-1]
+    assert answer.result == "NOT_CONTROLLER"
+    (created,) = (event for event in of(e.ActionApplied, trace) if event.seq == answer.of)
+    assert from_s <= (answer.t - created.t) / 1e6 <= to_s
+    assert {event.partition.topic for event in of(e.BecomesLeader, trace)} == {"orders"}
 
 
-def test_a_command_that_is_made_from_metadata_finds_the_new_controller() -> None:
+def test_the_client_of_older_recordings_makes_some_commands_from_metadata() -> None:
     trace = played(
-        "{at: 5s, delete_controller: }",
+        ELECTION,
         "{at: 7s, add_partitions: {topic: orders, assignment: [[2, 3, 1]]}}",
         "{at: 8s, create_topic: {topic: bills, assignment: [[1, 2]]}}",
+        remembers_controller=True,
     )
     assert [event.broker for event in of(e.ControllerElected, trace)][-1] != 3
     results = results_of(trace)

@@ -383,25 +383,29 @@ _STALE_METADATA = frozenset(
 class Administrator:
     """Sends admin requests to the controller, or to the broker that they are for.
 
-    As librdkafka's AdminClient it remembers the controller that the last metadata named, and has
-    little cause to query metadata: if another broker has become controller since, a request gets
-    NOT_CONTROLLER and has no effect. All 8 recorded ones did.
+    `remembers_controller`: as librdkafka's AdminClient, which older recordings used as it is. It
+    has little cause to query metadata, and does not repeat a request. If another broker has become
+    controller, a request gets NOT_CONTROLLER, or waits for a dead one. All 9 recordings that have
+    such a request show no effect of it.
     """
 
-    def __init__(self, bootstrap: Bootstrap, process: Process) -> None:
+    def __init__(
+        self, bootstrap: Bootstrap, process: Process, *, remembers_controller: bool = False
+    ) -> None:
         self._bootstrap, self._kernel, self._process = bootstrap, bootstrap.kernel, process
         self._view = ClusterView(bootstrap, process)
+        self._remembers_controller = remembers_controller
 
-    def learn_controller(self) -> None:
-        """Query metadata once."""
-        self._process.spawn("admin", self._view.refresh())
+    def cluster_is_up(self) -> None:
+        if self._remembers_controller:
+            self._process.spawn("admin", self._view.refresh())
 
     def ask_controller(
         self, request: Request, done: Callable[[str], object], *, after_metadata: bool = False
     ) -> None:
-        """Send the request to the controller. `after_metadata`: the client queries metadata first,
-        because this request is made from it."""
-        if after_metadata:
+        """Send the request to the controller. `after_metadata`: the request is made from metadata,
+        so even a client that remembers the controller has new metadata."""
+        if after_metadata and self._remembers_controller:
             self._view.controller = None
         self._process.spawn("admin", self._to_controller(request, done))
 
@@ -456,15 +460,15 @@ class Administrator:
             while self._view.controller is None:
                 if not await self._view.refresh() or self._view.controller is None:
                     await self._kernel.sleep(RECONNECT_BACKOFF_MS * 1000)
+            if self._remembers_controller:
+                await self._to_broker(self._view.controller, request, done)
+                return
             result = await self._send(self._view.controller, request)
-            if result == "_TRANSPORT":
-                self._view.controller = None  # perhaps it is dead
-                continue
-            if result == Errors.NOT_CONTROLLER.name:
-                # The client's user queries metadata now, and may repeat the request.
-                await self._view.refresh()
-            done(result)
-            return
+            # Metadata may name an outdated or dead controller: the request itself shows that.
+            if result not in (Errors.NOT_CONTROLLER.name, "_TRANSPORT"):
+                done(result)
+                return
+            self._view.controller = None
 
     async def _to_broker(
         self, to: LiveBroker, request: Request, done: Callable[[str], object]

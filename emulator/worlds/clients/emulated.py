@@ -68,13 +68,17 @@ class EmulatedClients:
         """`brokers` are the clients' bootstrap servers."""
         self._scenario, self._kernel, self._services = scenario, kernel, services
         self._bootstrap = Bootstrap(kernel, network, list(brokers))
-        self._administrator = Administrator(self._bootstrap, kernel.process("admin"))
+        self._administrator = Administrator(
+            self._bootstrap,
+            kernel.process("admin"),
+            remembers_controller=scenario.remembers_controller,
+        )
         self._commands = CommandZnodes(kernel, scenario.running(), services)
         self._producers: list[Producer] = []
         self._consumers = 0
 
     def cluster_is_up(self) -> None:
-        self._administrator.learn_controller()
+        self._administrator.cluster_is_up()
 
     def admin(self, request: Action) -> None:
         # The action's own event: the result refers to it, no matter how much later it arrives.

@@ -44,6 +44,7 @@ API_VERSIONS_FROM = (0, 10)
 has to be given the version."""
 ClientSettings = dict[str, str | int | bool]
 ADMIN_TIMEOUT_S = 60.0
+_AGAIN_S = 0.1
 _QUIET = {"log_level": 0}
 
 
@@ -169,10 +170,13 @@ class Administrator:
         return [list(partitions[number].replicas) for number in sorted(partitions)]
 
     def do(self, request: Action) -> str:
-        """Returns `NONE`, or the error's name."""
-        result = self._send(request)
-        if result == "NOT_CONTROLLER":
-            self.live()  # the next request finds the new one
+        """Returns `NONE`, or the error's name. librdkafka remembers the controller, would wait for
+        a dead one, and does not repeat what a former one has refused; this does."""
+        until_s = time.monotonic() + ADMIN_TIMEOUT_S
+        self.live()
+        while (result := self._send(request)) == "NOT_CONTROLLER" and time.monotonic() < until_s:
+            time.sleep(_AGAIN_S)
+            self.live()
         return result
 
     def _send(self, request: Action) -> str:

@@ -70,3 +70,12 @@ def test_a_play_goes_on_as_long_as_its_recording(last_ms: int, plays_until_ms: i
     )
     assert scenario_of(real).duration_us == plays_until_ms * 1000
     assert scenario_of(inputs_of(real)).duration_us == plays_until_ms * 1000
+
+
+@pytest.mark.parametrize(("said", "remembers"), [({}, True), ({"administrator": "retries"}, False)])
+def test_the_admin_client_of_older_recordings_remembers_the_controller(
+    said: dict[str, str], remembers: bool
+) -> None:
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3", **said}
+    scenario = scenario_of(Recording(settings, [STARTED], [], "recorded"))
+    assert (scenario.remembers_controller, scenario.settings) == (remembers, {})
