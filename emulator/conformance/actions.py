@@ -8,6 +8,7 @@ error of its own, never a pass. Knows the format of recordings and of scenarios,
 from __future__ import annotations
 
 from collections.abc import Iterator
+from statistics import median
 
 import msgspec
 
@@ -173,15 +174,21 @@ def _steps(recording: Recording, *, by_request: bool) -> Iterator[Step]:
 
 def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
     """Each broker's first process and its later ones. A process's time is that of its registration,
-    when it becomes visible to the cluster; its launch is the `start` action."""
+    when it becomes visible to the cluster; its launch is the `start` action. One that ended before
+    would have registered after the recording's median boot: a JVM is silent for some 0.7 s."""
     boots: dict[int, Boot] = {}
     restarts: list[Step] = []
-    for process in processes_of(recording):
+    processes = processes_of(recording)
+    boots_ms = [one.boot_ms for one in processes if one.boot_ms is not None]
+    for process in processes:
         broker, launched_ms = process.broker, process.launched_ms
         launched_us = None if launched_ms is None else launched_ms * 1000
         if broker in boots:
             assert launched_us is not None, f"broker {broker} registers again without a start"
-            restarts.append(Step(launched_us, Start(broker, process.registers_ms)))
+            registers_ms = process.registers_ms
+            if registers_ms is None and boots_ms:
+                registers_ms = launched_us // 1000 + round(median(boots_ms))
+            restarts.append(Step(launched_us, Start(broker, registers_ms)))
         elif process.registers_ms is not None:
             boots[broker] = Boot(broker, None, process.registers_ms * 1000, launched_us)
     return tuple(boots.values()), restarts

@@ -19,9 +19,10 @@ import msgspec
 
 from emulator.kafka.profiles.base import Profile
 from emulator.kernel.rng import Choice
-from emulator.kernel.scheduler import Kernel
+from emulator.kernel.scheduler import Callback, Kernel
 from emulator.scenario.actions.admin import AdminRequest
 from emulator.scenario.actions.base import Action
+from emulator.scenario.actions.life import EndsProcess
 from emulator.scenario.schema import Boot, Scenario, Step
 from emulator.scenario.units import show_us
 from emulator.trace import events
@@ -98,6 +99,8 @@ class Run:
         self.limit_us = BRING_UP_LIMIT_US
         self.segment = 0
         self._prepared = 0
+        self._silent: dict[int, Callback] = {}
+        """By broker: its last process, which is launched and does nothing visible until then."""
         self._machine_load: MachineLoad | None = world.machine_load
         self.cluster.on_start = self.start_again
         self.on_up: Callable[[int], object] = lambda _: None
@@ -134,7 +137,8 @@ class Run:
             return
         start_us, plan = self._boot_plan(broker, launched_us, registered_us)
         lane = self.kernel.world.lane("world")
-        lane.call_at(max(start_us, self.kernel.now), partial(self.cluster.start, broker, plan))
+        start = partial(self.cluster.start, broker, plan)
+        self._silent[broker] = lane.call_at(max(start_us, self.kernel.now), start)
 
     @property
     def _is_recorded(self) -> bool:
@@ -221,6 +225,8 @@ class Run:
         """Apply an action now, which begins a new segment of random numbers."""
         self.world.chance.next_segment()
         self.start_streams_again()
+        if isinstance(action, EndsProcess) and action.broker in self._silent:
+            self._silent.pop(action.broker).cancel()
         self.cluster.apply(action)
 
     def start_streams_again(self, since_us: float = -math.inf) -> None:

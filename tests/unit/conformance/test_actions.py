@@ -8,7 +8,11 @@ import pytest
 
 from emulator.conformance.actions import scenario_of
 from emulator.conformance.recording import Recording
+from emulator.runs.play import PlayOptions
+from emulator.runs.session import play_without_listeners
+from emulator.scenario.actions.life import Start
 from emulator.search.guided.choices import inputs_of
+from emulator.trace import events as e
 
 WATCHES = {
     "kind": "zookeeper_request",
@@ -79,3 +83,28 @@ def test_the_admin_client_of_older_recordings_remembers_the_controller(
     settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3", **said}
     scenario = scenario_of(Recording(settings, [STARTED], [], "recorded"))
     assert (scenario.remembers_controller, scenario.settings) == (remembers, {})
+
+
+@pytest.mark.parametrize("lived_ms", [200, 9000])
+def test_a_process_that_ended_before_its_registration_boots_as_long_as_the_others(
+    lived_ms: int,
+) -> None:
+    """A JVM is silent at first; it may end before it has sent anything (random scripts 123 and
+    126)."""
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3"}
+    facts = [
+        STARTED,
+        {"kind": "stimulus", "t": 300, "do": "registered", "broker": 1},
+        {"kind": "stimulus", "t": 5000, "do": "terminate", "broker": 1},
+        {**STARTED, "t": 6000},
+        {"kind": "stimulus", "t": 6000 + lived_ms, "do": "terminate", "broker": 1},
+        {"kind": "stimulus", "t": 6000 + lived_ms, "do": "exited", "broker": 1},
+    ]
+    scenario = scenario_of(Recording(settings, facts, [], "recorded"))
+    (start,) = (step.action for step in scenario.steps if isinstance(step.action, Start))
+    assert start.registered_ms == 6000 + 1200
+    events = play_without_listeners(scenario, PlayOptions(seed=1))
+    registered = [event.t for event in events if isinstance(event, e.BrokerRegistered)]
+    assert len(registered) == (2 if lived_ms > 1200 else 1)
+    booted = [event for event in events if isinstance(event, e.BrokerStarting)]
+    assert len(booted) == len(registered)
