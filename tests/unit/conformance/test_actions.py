@@ -96,13 +96,13 @@ def test_a_process_that_ended_before_its_registration_boots_as_long_as_the_other
         STARTED,
         {"kind": "stimulus", "t": 1100, "do": "registered", "broker": 1},
         {"kind": "stimulus", "t": 5000, "do": "terminate", "broker": 1},
-        {**STARTED, "t": 6000},
-        {"kind": "stimulus", "t": 6000 + lived_ms, "do": "terminate", "broker": 1},
-        {"kind": "stimulus", "t": 6000 + lived_ms, "do": "exited", "broker": 1},
+        {**STARTED, "t": 20_000},
+        {"kind": "stimulus", "t": 20_000 + lived_ms, "do": "terminate", "broker": 1},
+        {"kind": "stimulus", "t": 20_000 + lived_ms, "do": "exited", "broker": 1},
     ]
     scenario = scenario_of(Recording(settings, facts, [], "recorded"))
     (start,) = (step.action for step in scenario.steps if isinstance(step.action, Start))
-    assert start.registered_ms == 6000 + 2000
+    assert start.registered_ms == 20_000 + 2000
     events = play_without_listeners(scenario, PlayOptions(seed=1))
     registered = [event.t for event in events if isinstance(event, e.BrokerRegistered)]
     assert len(registered) == (2 if lived_ms > 2000 else 1)
