@@ -23,9 +23,10 @@ RESENDS_MAX = 9
 
 HEADER_BYTES, PARTITION_BYTES = 60, 50
 FETCH_BYTES, FETCHED_BYTES = (67, 36), (22, 50)
-"""About what a message takes on the wire beside its records, itself and for each partition: any,
-and a Fetch (v11, with the length of its topic's name) and its response. A follower on a narrow link
-asks when it has the last response, so its records grow with each: small sizes matter."""
+"""About what a message takes on the wire beside its records, once and for each partition: any
+message, a Fetch (v11, with a short topic name) and its response. A follower on a narrow link
+fetches again when it has the last response, so each one is larger than the one before, and small
+sizes matter."""
 
 
 class Stream(Protocol):
