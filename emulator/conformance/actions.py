@@ -184,11 +184,11 @@ def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:
         broker, launched_ms = process.broker, process.launched_ms
         launched_us = None if launched_ms is None else launched_ms * 1000
         if broker in boots:
-            assert launched_us is not None, f"broker {broker} registers again without a start"
+            assert launched_ms is not None, f"broker {broker} registers again without a start"
             registers_ms = process.registers_ms
             if registers_ms is None and boots_ms:
-                registers_ms = launched_us // 1000 + round(median(boots_ms))
-            restarts.append(Step(launched_us, Start(broker, registers_ms)))
+                registers_ms = launched_ms + round(median(boots_ms))
+            restarts.append(Step(launched_ms * 1000, Start(broker, registers_ms)))
         elif process.registers_ms is not None:
             boots[broker] = Boot(broker, None, process.registers_ms * 1000, launched_us)
     return tuple(boots.values()), restarts

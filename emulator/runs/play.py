@@ -100,7 +100,8 @@ class Run:
         self.segment = 0
         self._prepared = 0
         self._silent: dict[int, Callback] = {}
-        """By broker: its last process, which is launched and does nothing visible until then."""
+        """By broker: the start of its latest process, which a recording launched before: a JVM is
+        silent at first. A process that ends before is never started."""
         self._machine_load: MachineLoad | None = world.machine_load
         self.cluster.on_start = self.start_again
         self.on_up: Callable[[int], object] = lambda _: None

@@ -40,6 +40,12 @@ def of(kind: type[E], trace: list[Any]) -> list[E]:
     return [event for event in trace if isinstance(event, kind)]
 
 
+def results_of(trace: list[Any]) -> list[tuple[str, str]]:
+    """The results of commands, in order."""
+    named = {event.seq: event.do for event in of(e.ActionApplied, trace)}
+    return [(named[event.of], event.result) for event in of(e.ActionReturned, trace)]
+
+
 def test_a_deleted_controller_node_is_an_election_of_the_next_epoch() -> None:
     trace = played("{at: 5s, delete_controller: }")
     assert [event.controller_epoch for event in of(e.ControllerElected, trace)] == [1, 2]
@@ -57,8 +63,7 @@ def test_zookeepers_shell_does_not_wait_for_a_server_that_is_down() -> None:
         "{at: 5s, delete_controller: }",
         "{at: 6s, reassign: {topic: orders, partition: 0, replicas: [2, 1, 3], through: znode}}",
     )
-    named = {x.seq: x.do for x in of(e.ActionApplied, trace)}
-    answers = {named[x.of]: x.result for x in of(e.ActionReturned, trace)}
+    answers = dict(results_of(trace))
     assert answers["delete_controller"] == "CONNECTION_LOSS"
     assert answers["reassign"] == "NONE"
     assert [event.controller_epoch for event in of(e.ControllerElected, trace)] == [1]
@@ -80,12 +85,6 @@ def test_zookeeper_refuses_a_controller_that_has_not_heard_yet() -> None:
     assert (resigned.broker, resigned.seq > refused[0].seq > elected.seq) == (3, True)
     leaders = [event for event in of(e.BecomesLeader, trace) if event.partition.topic == "bills"]
     assert [event.broker for event in leaders] == [1]
-
-
-def results_of(trace: list[Any]) -> list[tuple[str, str]]:
-    """The results of commands, in order."""
-    named = {event.seq: event.do for event in of(e.ActionApplied, trace)}
-    return [(named[event.of], event.result) for event in of(e.ActionReturned, trace)]
 
 
 ELECTION = "{at: 5s, delete_controller: }"

@@ -385,8 +385,8 @@ class Administrator:
 
     `remembers_controller`: as librdkafka's AdminClient, which older recordings used as it is. It
     has little cause to query metadata, and does not repeat a request. If another broker has become
-    controller, a request gets NOT_CONTROLLER, or waits for a dead one. All 9 recordings that have
-    such a request show no effect of it.
+    controller, a request gets NOT_CONTROLLER, or waits for a dead one. All 9 recorded creations and
+    deletions of a topic after such an election had no effect.
     """
 
     def __init__(

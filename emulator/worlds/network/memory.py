@@ -377,7 +377,10 @@ class MemoryConnection:
             us += direction.drawn_us()
             passing_us = direction.passing_us(request)
         # TCP: never before earlier bytes of this connection, whatever latency was drawn.
-        self._arrives_us = max(network.kernel.now + us, self._arrives_us) + passing_us
+        at = network.kernel.now + us
+        if at < self._arrives_us:
+            at = self._arrives_us
+        self._arrives_us = at + passing_us
         self._lane.call_at(self._arrives_us, partial(self._arrived, self._arrives_us, request))
 
     @labelled("arrived")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import confluent_kafka.admin
 import msgspec
 from confluent_kafka import ElectionType, KafkaError, KafkaException, Producer, TopicPartition
+from tenacity import RetryCallState, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from emulator.kafka.protocol.messages import AdminResponse, AlterPartitionReassignmentsRequest
 from emulator.scenario.actions import admin
@@ -45,6 +46,7 @@ has to be given the version."""
 ClientSettings = dict[str, str | int | bool]
 ADMIN_TIMEOUT_S = 60.0
 _AGAIN_S = 0.1
+"""Until a refused command is repeated: meanwhile a new controller may announce itself."""
 _QUIET = {"log_level": 0}
 
 
@@ -172,12 +174,18 @@ class Administrator:
     def do(self, request: Action) -> str:
         """Returns `NONE`, or the error's name. librdkafka remembers the controller, would wait for
         a dead one, and does not repeat what a former one has refused; this does."""
-        until_s = time.monotonic() + ADMIN_TIMEOUT_S
-        self.live()
-        while (result := self._send(request)) == "NOT_CONTROLLER" and time.monotonic() < until_s:
-            time.sleep(_AGAIN_S)
+
+        def find_controller(_: RetryCallState) -> None:
             self.live()
-        return result
+
+        repeating = Retrying(
+            before=find_controller,
+            retry=retry_if_result(lambda result: result == "NOT_CONTROLLER"),
+            wait=wait_fixed(_AGAIN_S),
+            stop=stop_after_delay(ADMIN_TIMEOUT_S),
+            retry_error_callback=lambda state: state.outcome.result() if state.outcome else "",
+        )
+        return str(repeating(self._send, request))
 
     def _send(self, request: Action) -> str:
         client = self._client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from emulator.forensics.record import exits_of
 from emulator.scenario import shipped
+from emulator.scenario.actions.admin import DeleteTopic
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.errors import UserError
 from emulator.scenario.load import load, loads
@@ -17,7 +19,7 @@ from emulator.trace.values import Parameters
 from emulator.worlds.real_kafka import clients
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import check_supported
-from emulator.worlds.real_kafka.clients import client_settings
+from emulator.worlds.real_kafka.clients import Administrator, client_settings
 from emulator.worlds.real_kafka.host import RealHost
 from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
 from emulator.worlds.real_kafka.release import Release, check_version, find_release
@@ -317,3 +319,20 @@ def test_a_driver_whose_topic_was_deleted_hands_over_no_more_records(
     driver = clients.Driver("producer-1", request, {}, results.append)
     driver.close(10)
     assert (driver.sent, [one.offset for one in results]) == (1, [7])
+
+
+def test_a_command_that_a_former_controller_refuses_is_repeated_with_new_metadata(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librdkafka's AdminClient would not (random script 135)."""
+    seen: list[str] = []
+    results = deque(["NOT_CONTROLLER", "NOT_CONTROLLER", "NONE"])
+    monkeypatch.setattr(Administrator, "live", lambda self: seen.append("metadata"))
+
+    def send(_administrator: Administrator, _request: DeleteTopic) -> str:
+        seen.append("sent")
+        return results.popleft()
+
+    monkeypatch.setattr(Administrator, "_send", send)
+    assert Administrator({"bootstrap.servers": "127.0.0.1:1"}).do(DeleteTopic("orders")) == "NONE"
+    assert seen == ["metadata", "sent"] * 3
