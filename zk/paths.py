@@ -163,3 +163,8 @@ def _after_prefix(node: str, prefix: str) -> str:
     name = node[node.rfind("/") + 1 :]
     assert name.startswith(prefix), f"{node} is no {prefix} node"
     return name[len(prefix) :]
+
+
+def is_about(path: str, topic: str) -> bool:
+    """Whether a znode belongs to this topic; without one, to any topic or command."""
+    return topic in path.split("/") if topic else path.startswith((f"{TOPICS}/", "/admin/"))

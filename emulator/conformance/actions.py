@@ -7,7 +7,7 @@ error of its own, never a pass. Knows the format of recordings and of scenarios,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from statistics import median
 
 import msgspec
@@ -17,12 +17,19 @@ from emulator.conformance.recording import Fact, Recording
 from emulator.conformance.znodes import broker_of_registration, decode_registration
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.profiles.guards.controller import DELETION_MARKERS_CLEARED
-from emulator.scenario.actions.admin import CreateTopic
-from emulator.scenario.actions.base import actions
+from emulator.scenario.actions.admin import (
+    AddPartitions,
+    CreateTopic,
+    DeleteTopic,
+    PreferredElection,
+    Reassign,
+)
+from emulator.scenario.actions.base import Action, actions
 from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
 from emulator.scenario.version import VersionOptions, read_version
+from emulator.worlds.real_kafka.tools import is_by_tool
 from zk.paths import DELETE_TOPICS
 
 AS_RECORDED = VersionOptions()
@@ -33,9 +40,15 @@ QUIET_AFTER_LAST_US = 3_000_000
 ONLY_ONE = (0,)
 """Recordings omit the partition when records are sent to a topic with one partition."""
 
-CALL_MS = 8
-"""A recorder notes the creation of a topic at the broker's first read for it. The client's call is
-this much earlier: here that read follows the call by 6 to 18 ms, median 11."""
+CALLS_MS: Mapping[type[Action], int] = {
+    CreateTopic: 11,
+    AddPartitions: 14,
+    Reassign: 13,
+    DeleteTopic: 3,
+    PreferredElection: 3,
+}
+"""A recorder notes a client's request when a broker first asks ZooKeeper for what it is about. The
+call is this much earlier, as in plays (medians)."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""
@@ -86,8 +99,7 @@ def scenario_of(recording: Recording, chosen: VersionOptions = AS_RECORDED) -> S
         kafka.setdefault("delete.topic.enable", "true")
 
     boots, restarts = _processes(recording)
-    by_request = "CreateTopics" in profiles()[version.profile].request_versions
-    steps = [*_steps(recording, by_request=by_request), *restarts]
+    steps = [*_steps(recording), *restarts]
     return Scenario(
         name=recording.name.rstrip("/").rsplit("/", 1)[-1],
         about="The actions of a recording.",
@@ -140,9 +152,8 @@ def _watches_deletions(recording: Recording) -> bool:
     )
 
 
-def _steps(recording: Recording, *, by_request: bool) -> Iterator[Step]:
-    """The actions on the cluster, except process starts. `by_request`: topics were created by
-    CreateTopics, and not by a tool that wrote znodes."""
+def _steps(recording: Recording) -> Iterator[Step]:
+    """The actions on the cluster, except process starts."""
     kinds = actions()
     begun: dict[tuple[object, object], Fact] = {}
     for fact in recording.of("stimulus"):
@@ -167,8 +178,8 @@ def _steps(recording: Recording, *, by_request: bool) -> Iterator[Step]:
             action = msgspec.convert(parameters, kinds[do], strict=False)
         except msgspec.ValidationError as error:
             raise CannotPlay(f"action {do} at {at_ms} ms: {error}") from None
-        if isinstance(action, CreateTopic) and by_request:
-            at_ms = max(0, at_ms - CALL_MS)
+        if not is_by_tool(action, recording.version):
+            at_ms = max(0, at_ms - CALLS_MS.get(type(action), 0))
         yield Step(int(at_ms) * 1000, action)
 
 

@@ -43,7 +43,9 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "decision to state write": ("zk_request", "zk_process"),
     "state write to metadata": (
         "net_request",
+        "net_produce",
         "net_response",
+        "net_delayed_response",
         "net_control_request",
         "net_control_response",
         "zk_reply",

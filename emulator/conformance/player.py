@@ -8,6 +8,7 @@ rest of the recording: the caller passes a function that examines each run.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -23,6 +24,7 @@ from emulator.runs.session import play_without_listeners
 from emulator.scenario.schema import Scenario
 from emulator.scenario.version import VersionOptions
 from emulator.worlds.latency import Table
+from emulator.worlds.real_kafka.capabilities import has_links
 
 T = TypeVar("T")
 
@@ -55,7 +57,7 @@ def play_options(
         seed=seed,
         choices=choices,
         zookeeper=zookeeper,
-        machine_load=RecorderLoad,
+        machine_load=partial(RecorderLoad, has_proxies=has_links(script.scenario)),
         latencies=script.latencies,
     )
 

@@ -31,6 +31,10 @@ BESIDE_US = 100_000
 """First logs that are made at most so far apart slow each other: a broker is busy with what its
 first roles bring for longer than with the log itself."""
 
+PROXIED = {"net_request", "net_response", "net_delayed_response"}
+"""What brokers send each other, except a controller's requests: their latency was fitted to
+recordings with proxies, too."""
+
 
 def slowed(us: int, processes: int, *, beside_shell: bool = False) -> int:
     """How long work takes while so many processes, or a shell's JVM as well, need the cores."""
@@ -39,10 +43,10 @@ def slowed(us: int, processes: int, *, beside_shell: bool = False) -> int:
 
 class RecorderLoad:
     """The time until which the driver keeps the cores busy, and until when each process runs cold
-    code."""
+    code. `has_proxies`: between brokers, as the recorder has them for faults on links."""
 
-    def __init__(self, kernel: Kernel, latencies: Latencies) -> None:
-        self._kernel, self._latencies = kernel, latencies
+    def __init__(self, kernel: Kernel, latencies: Latencies, *, has_proxies: bool = False) -> None:
+        self._kernel, self._latencies, self._has_proxies = kernel, latencies, has_proxies
         self.until_us = 0
         self._shell_until_us = 0
         self._cold_until: dict[str, int] = {}
@@ -72,6 +76,8 @@ class RecorderLoad:
     def work_us(self, purpose: str, actor: str) -> int:
         now_us = self._kernel.now
         us = self._latencies.at(now_us, purpose, actor)
+        if self._has_proxies and purpose in PROXIED and actor.startswith("broker-"):
+            us += self._latencies("net_proxy", actor)
         beside_shell = now_us < self._shell_until_us
         if not self._cold_until and not beside_shell:
             return us  # nearly always; this is called for each message

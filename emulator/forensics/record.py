@@ -36,6 +36,7 @@ from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
 from emulator.worlds.real_kafka.release import Release
 from emulator.worlds.real_kafka.world import RealKafkaWorld
 from emulator.worlds.zk_observer import TracingObserver
+from zk import paths
 from zk.ops import Multi
 from zk.real.txnlog import read_log
 
@@ -168,12 +169,8 @@ def _time_of(notes: RunNotes, action: ActionRecord) -> int:
         if not action.at_us <= sent.at_us <= action.returned_us:
             continue
         operations = sent.request.ops if isinstance(sent.request, Multi) else (sent.request,)
-        paths = [str(getattr(one, "path", "")) for one in operations]
-        if topic:
-            is_about = any(f"/{topic}" in path for path in paths)
-        else:
-            is_about = any(path.startswith(("/brokers/topics/", "/admin/")) for path in paths)
-        if is_about:
+        named = [str(getattr(one, "path", "")) for one in operations]
+        if any(paths.is_about(path, topic) for path in named):
             return sent.at_us
     return action.at_us
 

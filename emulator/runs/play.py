@@ -122,7 +122,6 @@ class Run:
             self._boot_one_by_one()
         self.kernel.current, self.kernel.cause = None, -1
         self.kernel.emit(events.ActionApplied, 0, "up", Parameters())
-        self.cluster.clients.cluster_is_up()
         self.on_up(self.up_us)
 
     def start_again(self, broker: int, registered_ms: int | None) -> None:

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.offset_log import Batch
-from emulator.kafka.protocol.messages import FetchedPartition, FetchResponse, MetadataRequest
+from emulator.kafka.protocol.messages import (
+    FetchedPartition,
+    FetchResponse,
+    MetadataRequest,
+    ProducePartition,
+    ProduceRequest,
+)
 from emulator.kafka.protocol.transport import Disconnected, ServerConnection
 from emulator.kernel.rng import Stream
 from emulator.kernel.scheduler import Kernel, TaskFailed
@@ -21,7 +27,14 @@ from emulator.worlds.network.memory import Break, Listener, MemoryConnection, Me
 from tests.interaction.hosting import ORDERS_0
 
 PORT = 9092
-WAY_US = {"net_connect": 500, "net_request": 1000, "net_response": 1000, "next_request": 3000}
+WAY_US = {
+    "net_connect": 500,
+    "net_request": 1000,
+    "net_produce": 2000,
+    "net_response": 1000,
+    "net_delayed_response": 1000,
+    "next_request": 3000,
+}
 
 
 class TwoEnds:
@@ -108,6 +121,28 @@ def test_the_next_request_is_read_after_the_answer_to_the_last_one_was_written()
         ends.ask("a")
         ends.ask("b")
         assert ends.run_ms(10) == ["2 read a", "2 read b", "3 answer a", "6 answer b"]
+
+
+def test_records_take_the_way_of_a_produce_request() -> None:
+    with TwoEnds() as ends:
+        read_us: list[int] = []
+        ends.listener.receive = lambda request, connection: read_us.append(ends.kernel.now)
+        sent_us = ends.kernel.now
+        records = ProduceRequest(1, 1000, (ProducePartition(ORDERS_0, 1, 100),))
+        ends.connection.submit(records, lambda answer: None)
+        ends.run_ms(10)
+        assert read_us == [sent_us + 2000]
+
+
+def test_an_answer_that_its_request_waited_for_wakes_threads_at_both_ends() -> None:
+    """A fetch that waits in a purgatory, or acks=all."""
+    with TwoEnds() as ends:
+        ends.ways["net_delayed_response"] = 5000
+        ends.answers_at_once = False
+        ends.ask("a")
+        assert ends.run_ms(10) == ["2 read a"]
+        ends.received[0][1].respond("answer a")
+        assert ends.run_ms(10) == ["16 answer a"]
 
 
 def test_connections_do_not_wait_for_each_other() -> None:

@@ -194,10 +194,6 @@ class Links(Protocol):
 class Clients(Protocol):
     """The users of the cluster: administrators, producers, consumers."""
 
-    def cluster_is_up(self) -> None:
-        """Its administrator may query its metadata."""
-        ...
-
     def admin(self, request: Action) -> None:
         """Let a client send `request` (CreateTopics, AlterConfigs ...) to the cluster."""
         ...

@@ -396,10 +396,6 @@ class Administrator:
         self._view = ClusterView(bootstrap, process)
         self._remembers_controller = remembers_controller
 
-    def cluster_is_up(self) -> None:
-        if self._remembers_controller:
-            self._process.spawn("admin", self._view.refresh())
-
     def ask_controller(
         self, request: Request, done: Callable[[str], object], *, after_metadata: bool = False
     ) -> None:

@@ -77,9 +77,6 @@ class EmulatedClients:
         self._producers: list[Producer] = []
         self._consumers = 0
 
-    def cluster_is_up(self) -> None:
-        self._administrator.cluster_is_up()
-
     def admin(self, request: Action) -> None:
         # The action's own event: the result refers to it, no matter how much later it arrives.
         done = self._returned(self._kernel.cause)

@@ -15,7 +15,12 @@ from typing import Any, get_args
 
 import msgspec
 
-from emulator.kafka.protocol.messages import ControlRequest, FetchResponse, Request
+from emulator.kafka.protocol.messages import (
+    ControlRequest,
+    FetchResponse,
+    ProduceRequest,
+    Request,
+)
 from emulator.kafka.protocol.transport import Connection, Disconnected, ServerConnection
 from emulator.kernel.holds import HoldPoint
 from emulator.kernel.scheduler import Kernel, Lane, Process
@@ -51,6 +56,9 @@ Receive = Callable[[Request, ServerConnection], None]
 
 
 _CONTROL = frozenset(get_args(ControlRequest))
+
+_PURPOSES = {**dict.fromkeys(_CONTROL, "net_control_request"), ProduceRequest: "net_produce"}
+"""What the latency of a request is called; of others `net_request`."""
 
 _HUNG_UP = object()
 """In the place of an answer that nobody waits for: the end of the connection."""
@@ -249,6 +257,7 @@ class MemoryConnection:
         "_response_hold",
         "_returns_us",
         "_served",
+        "_served_at_us",
         "_unanswered",
         "client",
         "client_process",
@@ -275,6 +284,7 @@ class MemoryConnection:
         self._is_muted = False
         """The next request is not read before the response to the last one is written."""
         self._served: Request | None = None
+        self._served_at_us = 0
         self._unanswered: Request | None = None
         ends = client_process.name, listener.process.name
         self._request_hold = HoldPoint(network.kernel, "request", *ends)
@@ -370,7 +380,7 @@ class MemoryConnection:
 
     def _to_server(self, request: Request, late_us: int = 0) -> None:
         network, direction = self._network, self._forth
-        purpose = "net_control_request" if type(request) in _CONTROL else "net_request"
+        purpose = _PURPOSES.get(type(request), "net_request")
         us = network.latency(purpose, self.client) + direction.delay_us + late_us
         passing_us = 0
         if direction.disturbed:
@@ -398,7 +408,7 @@ class MemoryConnection:
             self._receive(request)
 
     def _receive(self, request: Request) -> None:
-        self._is_muted, self._served = True, request
+        self._is_muted, self._served, self._served_at_us = True, request, self._network.kernel.now
         self.listener.receive(request, self)
 
     @labelled("next_request")
@@ -456,7 +466,11 @@ class MemoryConnection:
 
     def _to_client(self, response: object) -> None:
         network, direction = self._network, self._back
-        purpose = "net_control_response" if type(self._served) in _CONTROL else "net_response"
+        purpose = "net_response"
+        if type(self._served) in _CONTROL:
+            purpose = "net_control_response"
+        elif network.kernel.now > self._served_at_us:
+            purpose = "net_delayed_response"
         us = network.latency(purpose, self.client) + direction.delay_us
         passing_us = 0
         if direction.disturbed:

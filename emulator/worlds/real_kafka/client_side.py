@@ -29,9 +29,6 @@ class RealClients:
         self._asking = ThreadPoolExecutor(1, "administrator")
         self._answers: list[Future[None]] = []
 
-    def cluster_is_up(self) -> None:
-        """Nothing to do: its administrator queries metadata before each request."""
-
     def admin(self, request: Action) -> None:
         """Requests run one after the other, in parallel to the time line: a response may take
         long."""

@@ -54,13 +54,29 @@ def test_brokers_have_the_ports_that_they_registered() -> None:
     assert scenario.ports == {1: 45525}
 
 
-@pytest.mark.parametrize(("kafka", "called_us"), [("0.10.2.2", 92_000), ("0.9.0.1", 100_000)])
+@pytest.mark.parametrize(("kafka", "called_us"), [("0.10.2.2", 89_000), ("0.9.0.1", 100_000)])
 def test_a_topic_was_asked_for_before_the_broker_read_or_written_then_by_a_tool(
     kafka: str, called_us: int
 ) -> None:
     settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": kafka}
     create = {"kind": "stimulus", "t": 100, "do": "create_topic", "topic": "orders"}
     scenario = scenario_of(Recording(settings, [STARTED, create], [], "recorded"))
+    assert [step.at_us for step in scenario.steps] == [called_us]
+
+
+MOVE = {"topic": "orders", "partition": 0, "replicas": [2]}
+
+
+@pytest.mark.parametrize(
+    ("kafka", "through", "called_us"),
+    [("2.6.3", "api", 87_000), ("2.6.3", "znode", 100_000), ("2.1.1", "api", 100_000)],
+)
+def test_a_request_was_sent_before_a_broker_asked_zookeeper_for_its_topic(
+    kafka: str, through: str, called_us: int
+) -> None:
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": kafka}
+    move = {"kind": "stimulus", "t": 100, "do": "reassign", "through": through, **MOVE}
+    scenario = scenario_of(Recording(settings, [STARTED, move], [], "recorded"))
     assert [step.at_us for step in scenario.steps] == [called_us]
 
 

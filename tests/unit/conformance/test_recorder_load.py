@@ -54,3 +54,25 @@ def test_first_logs_take_longer_when_more_than_three_processes_make_theirs(
         kernel.process(f"broker-{n}").spawn("main", make_log())
     kernel.run(1_000_000)
     assert ended_us == [ms * 1000] * processes
+
+
+WAYS = {"net_request": 250, "net_control_request": 2100, "net_proxy": 500}
+
+
+@pytest.mark.parametrize(
+    ("purpose", "actor", "us"),
+    [
+        ("net_request", "broker-1-fetcher-0", 750),
+        ("net_request", "producer-1-produce", 250),
+        ("net_control_request", "controller-1", 2100),
+    ],
+)
+def test_proxies_delay_what_brokers_send_each_other(purpose: str, actor: str, us: int) -> None:
+    """Clients have a listener of their own."""
+    table = {way: Purpose(((0.0, us), (1.0, us))) for way, us in WAYS.items()}
+    load = RecorderLoad(Kernel(Sink()), Latencies(Chance(1), table), has_proxies=True)
+    assert load.work_us(purpose, actor) == us
+    assert (
+        RecorderLoad(Kernel(Sink()), Latencies(Chance(1), table)).work_us(purpose, actor)
+        == (WAYS[purpose])
+    )

@@ -177,8 +177,6 @@ class OtherParts:
     def consume(self, request: Action) -> None:
         self._calls.append(("clients", request.name))
 
-    def cluster_is_up(self) -> None: ...
-
     def stop_clients(self, topic: str, acks: str | None) -> None:
         self._calls.append(("clients", "stop", topic, acks))
 

@@ -32,6 +32,15 @@ def test_cold_code_warms_up_stage_by_stage_in_each_process() -> None:
     assert of(latencies, "open", 2) == [30, 5]
 
 
+def test_a_restart_makes_the_code_of_all_threads_of_the_process_cold_again() -> None:
+    latencies = Latencies(Chance(1), STEPS)
+    threads = ("broker-1-fetcher-0", "broker-1/kafka-scheduler-0", "broker-10-fetcher-0")
+    for thread in threads:
+        latencies("open", thread)
+    latencies.forget("broker-1")
+    assert [latencies("open", thread) // 1000 for thread in threads] == [30, 30, 5]
+
+
 def test_a_slow_boot_slows_its_own_steps_in_proportion_and_cold_code_by_the_root() -> None:
     latencies = Latencies(Chance(1), STEPS)
     latencies.set_boot_time("broker-1", 4 * USUAL_BOOT_US)
