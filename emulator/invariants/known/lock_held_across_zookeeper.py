@@ -1,4 +1,4 @@
-"""A LeaderAndIsr waits for an ISR write to ZooKeeper, half applied."""
+"""A LeaderAndIsr waits for a lock whose holder waits for ZooKeeper, half applied."""
 
 from __future__ import annotations
 
@@ -16,21 +16,26 @@ from emulator.trace.values import TopicPartition
 class LockHeldAcrossZooKeeper(Hazard):
     """Partition.scala@0.8.2.2 maybeShrinkIsr writes under leaderIsrUpdateLock, which makeFollower
     takes. ReplicaManager.scala@0.8.2.2 makeFollowers removes the fetchers after the last partition.
-    As long as leaders write to ZooKeeper themselves (H22): only AlterIsr ended it."""
+    As long as leaders write to ZooKeeper themselves (H22): only AlterIsr ended it.
+    AbstractFetcherThread.scala@0.8.2.2 processFetchRequest handles an offset out of range under
+    partitionMapLock, which removing a partition takes from every fetcher: ReplicaFetcherThread asks
+    ZooKeeper for the topic's configuration, and then its leader for offsets."""
 
     name = "lock held across ZooKeeper"
     about = (
         "A leader's ISR write waits for ZooKeeper and holds the partition's lock. A LeaderAndIsr "
         "waits for the lock. Partitions before it in the request have the new leader epoch, and "
         "still fetch from the old leader. A follower's fetch waits, too, until the follower has "
-        "lagged for too long."
+        "lagged for too long. Or a fetcher thread asks ZooKeeper for a topic's configuration and "
+        "holds its own lock, which the removal of fetchers waits for."
     )
     breaks = ("fetchers follow the epoch", "caught up members stay")
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """The thread that took the role has not made that of another partition in its request,
-        whose lock an ISR write holds, and has held for so long that this alone delays it. Or a
-        follower had lagged for less than the shortest lag time, if the ISR writes of its partition
+        whose lock an ISR write holds, and has held for so long that this alone delays it. Or it
+        removes fetchers, and one of them has asked ZooKeeper and not fetched since. Or a follower
+        had lagged for less than the shortest lag time, if the ISR writes of its partition
         since its last fetch had taken no time."""
         if isinstance(violation, ExpelledWithEverything):
             lag_us, waited_us = _lag(violation, events)
@@ -59,8 +64,26 @@ class LockHeldAcrossZooKeeper(Hazard):
                     entries.discard(event.state.partition)
                 case e.BecomesFollower() | e.BecomesLeader() if event.thread == took.thread:
                     entries.discard(event.partition)
-        held = [one for at, one in writes.items() if at in entries]
-        return any(one.t - took.t < SOON_US for one in held)
+        held_from = [one.t for at, one in writes.items() if at in entries]
+        held_from += _fetchers_ask_from(events[: violation.facts[1]], took.broker)
+        return any(t - took.t < SOON_US for t in held_from)
+
+
+def _fetchers_ask_from(events: Sequence[AnyEvent], broker: int) -> list[int]:
+    """When the broker's fetcher threads that have asked ZooKeeper since their last fetch first did
+    so."""
+    asked: dict[str, int] = {}
+    for event in events:
+        if event.broker != broker:
+            continue
+        match event:
+            case e.BrokerStarting():
+                asked.clear()
+            case e.ZkSent() if event.thread.startswith("ReplicaFetcherThread"):
+                asked.setdefault(event.thread, event.t)
+            case e.FetchSent():
+                asked.pop(event.thread, None)
+    return list(asked.values())
 
 
 def _lag(violation: ExpelledWithEverything, events: Sequence[AnyEvent]) -> tuple[int, int]:

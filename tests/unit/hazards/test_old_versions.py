@@ -542,6 +542,30 @@ def test_a_role_that_waits_for_no_isr_write_is_our_fault() -> None:
     assert half_applied(entries=(ORDERS,)) == "", "the write is of no partition in the request"
 
 
+@pytest.mark.parametrize(
+    ("thread", "fetches_again", "name"),
+    [
+        ("ReplicaFetcherThread-0-2", False, "lock held across ZooKeeper"),
+        ("ReplicaFetcherThread-0-2", True, ""),
+        ("kafka-scheduler/isr-expiration", False, ""),
+    ],
+)
+def test_a_role_that_waits_for_a_fetcher_which_asks_zookeeper(
+    thread: str, fetches_again: bool, name: str
+) -> None:
+    history = running("0.8.2")
+    history.tell(e.ZkSent, 3, "getData", "/config/topics/other")
+    history.events[-1] = msgspec.structs.replace(history.events[-1], thread=thread)
+    history.tell(e.BecomesFollower, 3, ORDERS, 2, 1, 5, 5)
+    if fetches_again:
+        history.tell(e.FetchSent, 3, 2, (Offset(OTHER, 5),), 0)
+        history.events[-1] = msgspec.structs.replace(history.events[-1], thread=thread)
+    for late_ms in (0, 2000):
+        at(history.tell(e.FetchSent, 3, 1, (Offset(ORDERS, 5),), 0), late_ms)
+    (late,) = (one for one in violations(history) if isinstance(one, FetchesFromAnother))
+    assert recognise(late, history.events) == name
+
+
 @pytest.mark.parametrize(("took_ms", "name"), [(1000, "lock held across ZooKeeper"), (500, "")])
 def test_a_follower_whose_fetch_waits_for_an_isr_write_is_removed(took_ms: int, name: str) -> None:
     history = running("2.4").appended(1, 0, 5)
