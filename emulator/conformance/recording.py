@@ -55,7 +55,7 @@ SHELL_ENDS_MS = 500
 """A shell takes less than this from its write to its end; 30 to 82 ms in recordings."""
 
 CALL_LASTS_MS = 400
-"""The results of later requests of a client have nothing to do with it."""
+"""What brokers ask ZooKeeper later has nothing to do with a client's request."""
 
 PAUSES_MS = 500
 """Before it connects again, ZooKeeper's client waits for up to a second."""
