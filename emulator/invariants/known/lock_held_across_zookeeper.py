@@ -72,18 +72,18 @@ class LockHeldAcrossZooKeeper(Hazard):
 def _fetchers_ask_from(events: Sequence[AnyEvent], broker: int) -> list[int]:
     """When the broker's fetcher threads that have asked ZooKeeper since their last fetch first did
     so."""
-    asked: dict[str, int] = {}
+    since: dict[str, int] = {}
     for event in events:
         if event.broker != broker:
             continue
         match event:
             case e.BrokerStarting():
-                asked.clear()
+                since.clear()
             case e.ZkSent() if event.thread.startswith("ReplicaFetcherThread"):
-                asked.setdefault(event.thread, event.t)
+                since.setdefault(event.thread, event.t)
             case e.FetchSent():
-                asked.pop(event.thread, None)
-    return list(asked.values())
+                since.pop(event.thread, None)
+    return list(since.values())
 
 
 def _lag(violation: ExpelledWithEverything, events: Sequence[AnyEvent]) -> tuple[int, int]:
