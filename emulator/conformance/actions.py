@@ -29,8 +29,8 @@ from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
 from emulator.scenario.version import VersionOptions, read_version
-from emulator.worlds.real_kafka.tools import is_by_tool
-from zk.paths import DELETE_TOPICS
+from emulator.worlds.real_kafka.tools import SINCE
+from zk.paths import DELETE_TOPICS, REASSIGN_PARTITIONS
 
 AS_RECORDED = VersionOptions()
 
@@ -49,6 +49,9 @@ CALLS_MS: Mapping[type[Action], int] = {
 }
 """A recorder notes a client's request when a broker first asks ZooKeeper for what it is about. The
 call is this much earlier, as in plays (medians)."""
+
+PAUSES_MS = 500
+"""Before it connects again, ZooKeeper's client waits for up to a second."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""
@@ -178,9 +181,38 @@ def _steps(recording: Recording) -> Iterator[Step]:
             action = msgspec.convert(parameters, kinds[do], strict=False)
         except msgspec.ValidationError as error:
             raise CannotPlay(f"action {do} at {at_ms} ms: {error}") from None
-        if not is_by_tool(action, recording.version):
-            at_ms = max(0, at_ms - CALLS_MS.get(type(action), 0))
+        if is_call(fact, recording.version):
+            if isinstance(action, Reassign):
+                at_ms = _before_connecting(recording, at_ms)
+            at_ms = max(0, at_ms - CALLS_MS[type(action)])
         yield Step(int(at_ms) * 1000, action)
+
+
+def is_call(stimulus: Fact, version: tuple[int, ...]) -> bool:
+    """Whether a client sent it as a request. Otherwise a tool wrote a znode."""
+    kind = actions().get(stimulus["do"])
+    if kind is None or kind not in CALLS_MS or stimulus.get("through") == "znode":
+        return False
+    return version >= SINCE[kind]
+
+
+def _before_connecting(recording: Recording, noted_ms: float) -> float:
+    """When a reassignment was requested that the controller checked right after it had connected to
+    ZooKeeper: its first check was lost with the connection, and is not recorded."""
+    requests = [one for one in recording.of("zookeeper_request") if one["t"] <= noted_ms]
+    checked: Fact | None = None
+    for request in reversed(requests):
+        if checked is None:
+            if request["op"] == "exists" and request.get("path") == REASSIGN_PARTITIONS:
+                checked = request
+            elif request["op"] != "multi":
+                break
+        elif request["broker"] == checked["broker"]:
+            if request["op"] == "connect":
+                return float(request["t"] - PAUSES_MS)
+            if request["op"] != "setWatches":
+                break
+    return noted_ms
 
 
 def _processes(recording: Recording) -> tuple[tuple[Boot, ...], list[Step]]:

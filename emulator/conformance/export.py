@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
+from emulator.conformance.actions import is_call
 from emulator.conformance.recording import Fact, ProduceResult, Recording
 from emulator.kafka.model.errors import Errors
 from emulator.kafka.profiles.base import profile_of, profiles
@@ -21,6 +22,9 @@ from emulator.trace.event import Event
 from emulator.trace.events import AnyEvent
 from emulator.trace.values import LoggedOp, PartitionState, TopicPartition
 from zk import paths
+
+CALL_LASTS_MS = 400
+"""What brokers ask ZooKeeper later has nothing to do with a client's request."""
 
 _TIMESTAMP = re.compile(r'"timestamp":"\d+"')
 
@@ -71,10 +75,16 @@ def _converts(event_type: type[E]) -> Callable[[Convert[E]], Convert[E]]:
 
 
 def export(
-    trace: Iterable[AnyEvent], settings: Fact, name: str = "", exits: Sequence[Fact] = ()
+    trace: Iterable[AnyEvent],
+    settings: Fact,
+    name: str = "",
+    exits: Sequence[Fact] = (),
+    *,
+    is_play: bool = True,
 ) -> Recording:
     """The recording of a run. `settings` is its first line, as in a real recording; `exits` are the
-    script's entries for exited processes."""
+    script's entries for exited processes. Of a play it notes clients' requests as a recorder does.
+    """
     trace = list(trace)
     up_us = next((e.t for e in trace if isinstance(e, events.ActionApplied) and e.do == "up"), None)
     if up_us is None:
@@ -120,7 +130,34 @@ def export(
             fact.pop("is_new", None)  # its version 0 does not say it
     # A process that ended made way for the next one, which may start in the same millisecond.
     facts = sorted([*exits, *facts], key=lambda fact: fact["t"])
+    if is_play:
+        facts = _calls_when_noted(facts, settings)
     return Recording(settings, facts, sorted(results, key=lambda result: result.t), name)
+
+
+def _calls_when_noted(facts: list[Fact], settings: Fact) -> list[Fact]:
+    """The facts with each request of a client when a broker first asked ZooKeeper for what it is
+    about."""
+    version = tuple(int(part) for part in settings["kafka"].split("."))
+    moved = list(facts)
+    for number, fact in enumerate(facts):
+        if fact["kind"] == "stimulus" and is_call(fact, version):
+            at_ms = _first_request_about(fact, facts[number:])
+            moved[number] = fact | {"t": fact["t"] if at_ms is None else at_ms}
+    return sorted(moved, key=lambda fact: fact["t"])
+
+
+def _first_request_about(call: Fact, facts: Iterable[Fact]) -> int | None:
+    topic = str(call.get("topic", ""))
+    for fact in facts:
+        if fact["t"] > call["t"] + CALL_LASTS_MS:
+            break
+        if fact["kind"] == "zookeeper_request":
+            named = [op.get("path") or "" for op in fact.get("ops", [fact])]
+            if any(paths.is_about(path, topic) for path in named):
+                at_ms: int = fact["t"]
+                return at_ms
+    return None
 
 
 def _started_once(trace: Iterable[AnyEvent]) -> Iterator[AnyEvent]:

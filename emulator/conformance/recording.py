@@ -12,7 +12,6 @@ import json
 import math
 import re
 import zlib
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -53,12 +52,6 @@ _NEEDED_OF_PRODUCE: _Fields = {"topic": str, "partitions": list, "rate": object,
 
 SHELL_ENDS_MS = 500
 """A shell takes less than this from its write to its end; 30 to 82 ms in recordings."""
-
-CALL_LASTS_MS = 400
-"""What brokers ask ZooKeeper later has nothing to do with a client's request."""
-
-PAUSES_MS = 500
-"""Before it connects again, ZooKeeper's client waits for up to a second."""
 
 _VERSION = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})*")
 
@@ -179,9 +172,8 @@ def read_recording(folder: Path | str) -> Recording:
 def _commands_when_written(facts: list[Fact]) -> list[Fact]:
     """The facts with each command of Kafka's tools at the time when its znode was written. The
     recorder notes the first request of the tool, which is a read up to 343 ms earlier, but a shell
-    when it has ended. It notes a client's request when a broker first asks ZooKeeper for what the
-    request is about; a play notes when it is sent. If the controller had lost its connection then,
-    a reassignment is moved to its first check whether another one is under way.
+    when it has ended. A reassignment by request is noted when its topic was written; it is moved to
+    the controller's first check whether another one is under way.
     """
     commands = [
         (number, written)
@@ -209,8 +201,6 @@ def _commands_when_written(facts: list[Fact]) -> list[Fact]:
         until[written] = noted_ms if at is None else at
         if at is None and fact["do"] == "reassign":
             at = _first_check_before(facts[:number])
-        if at is None and fact["do"] != "delete_controller" and fact.get("through") != "znode":
-            at = _first_request_about(fact, facts)
         if at is not None:
             moved[number] = fact | {"t": at}
     return sorted(moved, key=lambda fact: fact["t"])
@@ -218,11 +208,8 @@ def _commands_when_written(facts: list[Fact]) -> list[Fact]:
 
 def _first_check_before(facts: list[Fact]) -> float | None:
     """When a controller first checked for the reassignment for which it checked again after a lost
-    connection, right before the end of these facts. A first check that the connection was lost
-    with is not recorded: it came before the client's pause. None: the controller did not lose its
-    connection."""
+    connection, right before the end of these facts. None: it did not lose its connection."""
     checks: list[Fact] = []
-    connected_ms: float | None = None
     for fact in reversed(facts):
         if fact["kind"] != "zookeeper_request":
             continue
@@ -230,27 +217,9 @@ def _first_check_before(facts: list[Fact]) -> float | None:
             continue
         if fact["op"] == "exists" and fact.get("path") == paths.REASSIGN_PARTITIONS:
             checks.append(fact)
-        elif checks and fact["op"] == "connect":
-            connected_ms = fact["t"]
-        elif not checks or fact["op"] != "setWatches":
+        elif not checks or fact["op"] not in ("connect", "setWatches"):
             break
-    if len(checks) == 1 and connected_ms is not None:
-        return connected_ms - PAUSES_MS
     return checks[-1]["t"] if len(checks) > 1 else None
-
-
-def _first_request_about(command: Fact, facts: list[Fact]) -> float | None:
-    """When a broker first asked ZooKeeper for what a client's request is about."""
-    topic = str(command.get("topic", ""))
-    for fact in facts[bisect_left(facts, command["t"], key=lambda fact: fact["t"]) :]:
-        if fact["t"] > command["t"] + CALL_LASTS_MS:
-            break
-        if fact["kind"] == "zookeeper_request":
-            named = [op.get("path") or "" for op in fact.get("ops", [fact])]
-            if any(paths.is_about(path, topic) for path in named):
-                at: float = fact["t"]
-                return at
-    return None
 
 
 def _write_of(action: Fact) -> tuple[str, str] | None:

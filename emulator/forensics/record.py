@@ -64,7 +64,8 @@ def record(request: Request, release: Release, on_progress: OnProgress) -> Playe
             if cluster.notes.up_us:
                 settings = settings_of(request.scenario, release)
                 exits = exits_of(cluster.notes)
-                write_recording(export(written.events, settings, str(folder), exits), folder)
+                recording = export(written.events, settings, str(folder), exits, is_play=False)
+                write_recording(recording, folder)
             notes = cluster.notes
             outcome = Outcome(
                 virtual_us=notes.ended_us - notes.began_us,

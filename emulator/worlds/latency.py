@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance, Stream, mix
 from emulator.kernel.scheduler import Task
 
-VERSION = 30
+VERSION = 31
 _BUCKETS = 256
 _BITS = (1 << 64) - 1
 _BELOW_BUCKET = (1 << 56) - 1
@@ -170,12 +170,23 @@ def _steady(typical_us: int) -> Quantiles:
     )
 
 
+def _even(typical_us: int) -> Quantiles:
+    """With threads that sleep between messages: rarely three times as long."""
+    return (
+        (0.0, typical_us // 2),
+        (0.5, typical_us),
+        (0.9, typical_us * 8 // 5),
+        (0.99, typical_us * 3),
+        (1.0, typical_us * 7),
+    )
+
+
 def _warming(typical_us: int) -> list[tuple[int, Quantiles]]:
     """The stages before a message takes `typical_us`."""
-    stages = ((40, 35), (80, 26), (120, 20), (250, 16), (500, 13), (1000, 11))
+    stages = ((40, 45), (80, 34), (120, 26), (250, 20), (500, 15), (1000, 12))
     return [
         (10, ((0.0, 800), (0.5, 2800), (1.0, 7000))),
-        *((until, _quick(typical_us * tenths // 10)) for until, tenths in stages),
+        *((until, _even(typical_us * tenths // 10)) for until, tenths in stages),
     ]
 
 
@@ -234,11 +245,11 @@ TABLE: Table = {
     # A follower far behind, one record per response: 1,640 rounds in 1.3 s.
     "net_request": Purpose(_steady(250), *_warming(250)),
     "net_response": Purpose(_steady(250), *_warming(250)),
-    "net_produce": Purpose(_steady(650), *_warming(650)),
+    "net_produce": Purpose(_even(800), *_warming(800)),
     # To a request that waited in a purgatory: the threads at both ends were asleep.
-    "net_delayed_response": Purpose(_steady(800), *_warming(800)),
+    "net_delayed_response": Purpose(_even(1000), *_warming(1000)),
     # What a proxy between two brokers adds. With it a Produce request waited 9.7, 4.3 and 3.8 ms.
-    "net_proxy": Purpose(_steady(500), (500, _quick(650))),
+    "net_proxy": Purpose(_even(600), (500, _even(900))),
     # From a response until the network thread has read the request that waited behind it on this
     # connection, and a handler takes it. No recording shows it by itself: with
     # `client_decommission` it makes the odds that are given there.

@@ -80,6 +80,30 @@ def test_a_request_was_sent_before_a_broker_asked_zookeeper_for_its_topic(
     assert [step.at_us for step in scenario.steps] == [called_us]
 
 
+CHECK = {"op": "exists", "path": "/admin/reassign_partitions"}
+
+
+@pytest.mark.parametrize(
+    ("requests", "called_us"),
+    [
+        ([(2116, {"op": "connect"}), (2121, {"op": "setWatches"}), (2121, CHECK)], 1_603_000),
+        ([(2116, {"op": "connect"}), (2121, CHECK), (2127, {"op": "multi"})], 1_603_000),
+        ([(2121, CHECK)], 2_114_000),
+        ([(2100, {"op": "connect"}), (2110, {"op": "getData"}), (2121, CHECK)], 2_114_000),
+        ([(2116, {"op": "connect"}), (2121, CHECK), (2125, {"op": "getData"})], 2_114_000),
+    ],
+    ids=["lost", "without watches", "not lost", "another request", "not its check"],
+)
+def test_a_reassignment_whose_check_was_lost_with_the_connection_was_requested_before(
+    requests: list[tuple[int, dict[str, str]]], called_us: int
+) -> None:
+    settings: dict[str, Any] = {"t": None, "kind": "settings", "kafka": "2.6.3"}
+    asks = [{"kind": "zookeeper_request", "t": t, "broker": 2, **what} for t, what in requests]
+    move = {"kind": "stimulus", "t": 2127, "do": "reassign", **MOVE}
+    scenario = scenario_of(Recording(settings, [STARTED, *asks, move], [], "recorded"))
+    assert [step.at_us for step in scenario.steps] == [called_us]
+
+
 @pytest.mark.parametrize(("last_ms", "plays_until_ms"), [(4_000, 8_000), (9_500, 9_501)])
 def test_a_play_goes_on_as_long_as_its_recording(last_ms: int, plays_until_ms: int) -> None:
     """A recorder ends 3 s after the last action; a slow one notes what comes later."""

@@ -148,3 +148,34 @@ def test_an_expansion_that_is_proposed_is_recorded_as_the_proposal(
     exported = export([up, expansion, proposal], {"kafka": "2.7.2"})
     assert any(exported.of("expand")) is is_exported
     assert any(exported.of("alter_isr_proposed"))
+
+
+TOPIC = "/brokers/topics/t"
+
+
+@pytest.mark.parametrize(
+    ("do", "named", "at_ms", "path", "noted_ms"),
+    [
+        ("reassign", Parameters(topic="t"), 113, TOPIC, 113),
+        ("reassign", Parameters(topic="t"), 113, "/brokers/topics/u", 100),
+        ("reassign", Parameters(topic="t"), 501, TOPIC, 100),
+        ("reassign", Parameters(topic="t", through="znode"), 113, TOPIC, 100),
+        ("preferred_election", Parameters(), 103, f"{TOPIC}/partitions/0/state", 103),
+        ("preferred_election", Parameters(), 103, "/config/topics/t", 100),
+        ("delete_controller", Parameters(), 103, "/admin/delete_topics", 100),
+    ],
+    ids=["a topic", "another", "too late", "command znode", "any", "not any", "a shell"],
+)
+def test_a_clients_request_is_noted_when_a_broker_asks_zookeeper_for_what_it_is_about(
+    do: str, named: Parameters, at_ms: int, path: str, noted_ms: int
+) -> None:
+    """As a recorder notes it; the play itself has the moment when it is sent."""
+    trace: list[AnyEvent] = [
+        events.ActionApplied(0, UP_US, 0, "", -1, "up", Parameters()),
+        events.ActionApplied(1, UP_US + 100_000, 0, "", -1, do, named),
+        events.ZkRequest(2, UP_US + at_ms * 1000, 2, "controller", 1, "getData", path, False),
+    ]
+    _, stimulus = export(trace, SETTINGS).of("stimulus")
+    assert stimulus["t"] == noted_ms
+    _, stimulus = export(trace, SETTINGS, is_play=False).of("stimulus")
+    assert stimulus["t"] == 100

@@ -236,48 +236,13 @@ def asked(t: int, broker: int = 2) -> dict[str, object]:
         ([asked(444), requested(2116, "connect"), requested(2121, "setWatches"), asked(2121)], 444),
         ([asked(444), requested(450, "getData", "/controller"), asked(2121)], 2127),
         ([asked(444, broker=3), asked(2121)], 2127),
-        ([requested(2116, "connect"), requested(2121, "setWatches"), asked(2121)], 1616),
         ([asked(2121)], 2127),
         ([asked(444), asked(2121), requested(2125, "getChildren2", "/brokers/ids")], 2127),
     ],
-    ids=[
-        "lost",
-        "with watches",
-        "another event",
-        "another broker",
-        "unseen",
-        "not lost",
-        "not its request",
-    ],
+    ids=["lost", "with watches", "another event", "another broker", "not lost", "not its request"],
 )
 def test_a_reassignment_by_request_happens_when_the_controller_first_asked(
     before: list[dict[str, object]], at_ms: int
 ) -> None:
     stimuli = Recording(SETTINGS, [*before, command(2127)]).of("stimulus")
     assert [fact["t"] for fact in stimuli] == [at_ms]
-
-
-def about(t: int, path: str, op: str = "getData") -> dict[str, object]:
-    return requested(t, op, path)
-
-
-@pytest.mark.parametrize(
-    ("action", "requests", "at_ms"),
-    [
-        (command(100, topic="t"), [asked(107), about(113, "/brokers/topics/t", "setData")], 113),
-        (command(100, topic="t"), [about(113, "/brokers/topics/u")], 100),
-        (command(100, topic="t"), [about(501, "/brokers/topics/t")], 100),
-        (command(113, topic="t"), [about(113, "/brokers/topics/t")], 113),
-        (command(100, topic="t", through="znode"), [about(113, "/brokers/topics/t")], 100),
-        (command(100, "preferred_election"), [about(103, "/brokers/topics/t/partitions/0")], 103),
-        (command(100, "preferred_election"), [about(103, "/config/topics/t")], 100),
-        (command(100, "delete_controller"), [about(103, "/admin/delete_topics")], 100),
-    ],
-    ids=["a topic", "another", "too late", "real", "command znode", "any", "not any", "shell"],
-)
-def test_a_request_of_a_client_happens_when_a_broker_asks_zookeeper_for_what_it_is_about(
-    action: dict[str, object], requests: list[dict[str, object]], at_ms: int
-) -> None:
-    """As recorders note it: a play notes when the client sends it."""
-    (stimulus,) = Recording(SETTINGS, [action, *requests]).of("stimulus")
-    assert stimulus["t"] == at_ms
