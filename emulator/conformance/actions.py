@@ -188,10 +188,10 @@ def _steps(recording: Recording) -> Iterator[Step]:
         yield Step(int(at_ms) * 1000, action)
 
 
-def is_call(stimulus: Fact, version: tuple[int, ...]) -> bool:
+def is_call(action: Fact, version: tuple[int, ...]) -> bool:
     """Whether a client sent it as a request. Otherwise a tool wrote a znode."""
-    kind = actions().get(stimulus["do"])
-    if kind is None or kind not in CALLS_MS or stimulus.get("through") == "znode":
+    kind = actions().get(action["do"])
+    if kind is None or kind not in CALLS_MS or action.get("through") == "znode":
         return False
     return version >= SINCE[kind]
 
