@@ -154,6 +154,11 @@ def config_entity_of_path(path: str) -> tuple[str, str] | None:
     return None
 
 
+def is_about(path: str, topic: str) -> bool:
+    """Whether a znode belongs to this topic; without one, to any topic or command."""
+    return topic in path.split("/") if topic else path.startswith((f"{TOPICS}/", "/admin/"))
+
+
 def _only_child(path: str, of: str) -> str | None:
     child = path[len(of) + 1 :]
     return child if path.startswith(of + "/") and child and "/" not in child else None
@@ -163,8 +168,3 @@ def _after_prefix(node: str, prefix: str) -> str:
     name = node[node.rfind("/") + 1 :]
     assert name.startswith(prefix), f"{node} is no {prefix} node"
     return name[len(prefix) :]
-
-
-def is_about(path: str, topic: str) -> bool:
-    """Whether a znode belongs to this topic; without one, to any topic or command."""
-    return topic in path.split("/") if topic else path.startswith((f"{TOPICS}/", "/admin/"))

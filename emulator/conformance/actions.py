@@ -29,7 +29,7 @@ from emulator.scenario.actions.clients import Send
 from emulator.scenario.actions.life import Start
 from emulator.scenario.schema import Boot, Scenario, Step, ZooKeeperSettings
 from emulator.scenario.version import VersionOptions, read_version
-from emulator.worlds.real_kafka.tools import SINCE
+from emulator.worlds.real_kafka.tools import needs_tool
 from zk.paths import DELETE_TOPICS, REASSIGN_PARTITIONS
 
 AS_RECORDED = VersionOptions()
@@ -48,10 +48,10 @@ CALLS_MS: Mapping[type[Action], int] = {
     PreferredElection: 3,
 }
 """A recorder notes a client's request when a broker first asks ZooKeeper for what it is about. The
-call is this much earlier, as in plays (medians)."""
+call is this much earlier: so long it takes in plays (medians)."""
 
-PAUSES_MS = 500
-"""Before it connects again, ZooKeeper's client waits for up to a second."""
+RECONNECT_PAUSE_MS = 500
+"""Before it connects again, ZooKeeper's client waits for up to a second; this is the middle."""
 
 LATE_MS = 25
 """The maximum delay of a driver's round."""
@@ -191,14 +191,15 @@ def _steps(recording: Recording) -> Iterator[Step]:
 def is_call(action: Fact, version: tuple[int, ...]) -> bool:
     """Whether a client sent it as a request. Otherwise a tool wrote a znode."""
     kind = actions().get(action["do"])
-    if kind is None or kind not in CALLS_MS or action.get("through") == "znode":
+    if kind is None or kind not in CALLS_MS:
         return False
-    return version >= SINCE[kind]
+    return not needs_tool(kind, action.get("through", "api"), version)
 
 
 def _before_connecting(recording: Recording, noted_ms: float) -> float:
     """When a reassignment was requested that the controller checked right after it had connected to
-    ZooKeeper: its first check was lost with the connection, and is not recorded."""
+    ZooKeeper: its first check was lost with the connection, and is not recorded. Only for plays: judges measure
+    delays from where the recorder noted it."""
     requests = [one for one in recording.of("zookeeper_request") if one["t"] <= noted_ms]
     checked: Fact | None = None
     for request in reversed(requests):
@@ -209,7 +210,7 @@ def _before_connecting(recording: Recording, noted_ms: float) -> float:
                 break
         elif request["broker"] == checked["broker"]:
             if request["op"] == "connect":
-                return float(request["t"] - PAUSES_MS)
+                return float(request["t"] - RECONNECT_PAUSE_MS)
             if request["op"] != "setWatches":
                 break
     return noted_ms

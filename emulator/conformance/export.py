@@ -139,11 +139,20 @@ def _calls_when_noted(facts: list[Fact], settings: Fact) -> list[Fact]:
     """The facts with each request of a client when a broker first asked ZooKeeper for what it is
     about."""
     version = tuple(int(part) for part in settings["kafka"].split("."))
+    calls = [
+        number
+        for number, fact in enumerate(facts)
+        if fact["kind"] == "stimulus" and is_call(fact, version)
+    ]
+    if not calls:
+        # A guided search exports a run in many small pieces, most of them without a call.
+        return facts
     moved = list(facts)
-    for number, fact in enumerate(facts):
-        if fact["kind"] == "stimulus" and is_call(fact, version):
-            at_ms = _first_request_about(fact, facts[number:])
-            moved[number] = fact | {"t": fact["t"] if at_ms is None else at_ms}
+    for number in calls:
+        fact = facts[number]
+        at_ms = _first_request_about(fact, facts[number:])
+        if at_ms is not None:
+            moved[number] = fact | {"t": at_ms}
     return sorted(moved, key=lambda fact: fact["t"])
 
 

@@ -171,7 +171,8 @@ def _steady(typical_us: int) -> Quantiles:
 
 
 def _even(typical_us: int) -> Quantiles:
-    """With threads that sleep between messages: rarely three times as long."""
+    """With threads that sleep between messages: one in a hundred takes three times as long
+    (acks=all on three brokers: 11 ms, the median is 3.7)."""
     return (
         (0.0, typical_us // 2),
         (0.5, typical_us),
@@ -182,7 +183,8 @@ def _even(typical_us: int) -> Quantiles:
 
 
 def _warming(typical_us: int) -> list[tuple[int, Quantiles]]:
-    """The stages before a message takes `typical_us`."""
+    """The stages before a message takes `typical_us`: a class's first uses load it, and the next
+    thousand are compiled little by little. (Up to which use, in tenths of `typical_us`.)"""
     stages = ((40, 45), (80, 34), (120, 26), (250, 20), (500, 15), (1000, 12))
     return [
         (10, ((0.0, 800), (0.5, 2800), (1.0, 7000))),

@@ -23,7 +23,7 @@ from zk.real.server import find_java
 PATIENCE_S = 60.0
 LAST = (2, 8)
 """From 3.0 on the tools have no --zookeeper."""
-SINCE: dict[type, tuple[int, ...]] = {
+_SINCE: dict[type, tuple[int, ...]] = {
     admin.CreateTopic: (0, 10, 1),
     admin.AddPartitions: (1, 0),
     admin.DeleteTopic: (0, 10, 1),
@@ -38,14 +38,19 @@ SINCE: dict[type, tuple[int, ...]] = {
 
 def is_by_tool(request: Action, numbers: tuple[int, ...]) -> bool:
     """Whether a tool has to do it instead of the client library."""
-    if isinstance(request, DeleteController) or getattr(request, "through", "api") == "znode":
+    return needs_tool(type(request), getattr(request, "through", "api"), numbers)
+
+
+def needs_tool(kind: type, through: str, numbers: tuple[int, ...]) -> bool:
+    """The same, of a kind of request."""
+    if kind is DeleteController or through == "znode":
         return True
-    return numbers < SINCE.get(type(request), (0,))
+    return numbers < _SINCE.get(kind, (0,))
 
 
 def unsupported_reason(request: Action, numbers: tuple[int, ...]) -> str | None:
     """Why no tool of this version supports it."""
-    if type(request) not in {*SINCE, DeleteController}:
+    if type(request) not in {*_SINCE, DeleteController}:
         return "neither the client that is used nor Kafka's own tools of this version do it"
     if numbers[:2] > LAST and not isinstance(request, DeleteController):
         return "from 3.0 on Kafka's own tools write no command znodes"
