@@ -198,8 +198,8 @@ def is_call(action: Fact, version: tuple[int, ...]) -> bool:
 
 def _before_connecting(recording: Recording, noted_ms: float) -> float:
     """When a reassignment was requested that the controller checked right after it had connected to
-    ZooKeeper: its first check was lost with the connection, and is not recorded. Only for plays: judges measure
-    delays from where the recorder noted it."""
+    ZooKeeper: its first check was lost with the connection, and is not recorded. Only plays use
+    this: judges measure delays from where the recorder noted it."""
     requests = [one for one in recording.of("zookeeper_request") if one["t"] <= noted_ms]
     checked: Fact | None = None
     for request in reversed(requests):
