@@ -92,12 +92,17 @@ class ModelledZooKeeper:
 
     def start(self, server: str) -> None:
         if not self._is_present:
-            self._boot("zk_start", self._load)
+            self._boot("zk_start", self._listen)
 
     def _boot(self, purpose: str, then: Callable[[], None]) -> None:
         # The server's process: its start does not progress while it is paused.
         lane = self._process.lane("main")
         self._booting = lane.call_later(self._latency(purpose, "zookeeper"), then)
+
+    @labelled("listen")
+    def _listen(self) -> None:
+        self._ensemble.listen()
+        self._boot("zk_listen", self._load)
 
     @labelled("load")
     def _load(self) -> None:

@@ -9,6 +9,7 @@ zxids. A session expires when its client has been silent for its timeout, rounde
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum, auto
 from functools import partial
 
 from zk.errors import Code
@@ -35,6 +36,15 @@ from zk.ops import Exists, GetChildren, GetData, Reply, Request, name_of
 from zk.wire import Direction, Lane, Listener, Observer, When, labelled
 
 _READS = (Exists, GetData, GetChildren)
+
+
+class ServerState(Enum):
+    """How far the server's process is. It listens before it can answer."""
+
+    DOWN = auto()
+    LISTENING = auto()
+    LOADING = auto()
+    SERVING = auto()
 
 
 class Ensemble:
@@ -75,8 +85,7 @@ class Ensemble:
         self._min_ms = min_session_timeout_ms or 2 * tick_time_ms
         self._max_ms = max_session_timeout_ms or 20 * tick_time_ms
         self._epoch_ms = epoch_ms
-        self._up = True
-        self._loading = False
+        self._state = ServerState.SERVING
         self._last_session_id = 0
         self._sessions: dict[int, ServerSession] = {}
         self._clients: dict[int, str] = {}
@@ -110,11 +119,8 @@ class Ensemble:
     def accept(
         self, link: Link, to_client: Pipe[ToClient], on_pass: Callable[[ToServer], None]
     ) -> Pipe[ToServer] | None:
-        """A client connects; None if the server is down."""
-        if self._loading:
-            # The port is open but the server has no data yet: it neither reads nor responds.
-            return Pipe(link, self._server, Direction.TO_SERVER, lambda packet: None, on_pass)
-        if not self._up:
+        """A client connects; None if no process listens."""
+        if self._state is ServerState.DOWN:
             return None
         connection = Connection(link, to_client, self._server, self._on_packet, on_pass)
         self._connections[connection] = None
@@ -183,27 +189,31 @@ class Ensemble:
 
     @property
     def is_up(self) -> bool:
-        """Whether the server's process is up."""
-        return self._up
+        """Whether the server serves."""
+        return self._state is ServerState.SERVING
 
     def stop(self) -> None:
         """The server's process ends: connections break and new ones are refused; its data stays."""
-        self._up = self._loading = False
+        self._state = ServerState.DOWN
         self._tracker.clear()
         for connection in list(self._connections):
             self._break(connection)
 
+    def listen(self) -> None:
+        """A new server process listens, but has no database yet."""
+        if self._state is ServerState.DOWN:
+            self._state = ServerState.LISTENING
+
     def load(self) -> None:
-        """A new server process listens but has no data yet."""
-        # A client that connects now waits as long as that connection lasts (seen in the log of a
-        # 3.9.3 server: NIOServerCnxn.close fails before it closes the socket).
-        self._loading = not self._up
+        """It reads its data."""
+        if self._state is ServerState.LISTENING:
+            self._state = ServerState.LOADING
 
     def start(self) -> None:
         """The server is back; the sessions in its log get a full timeout from now on."""
-        if self._up:
+        if self._state is ServerState.SERVING:
             return
-        self._up, self._loading = True, False
+        self._state = ServerState.SERVING
         # The log has no deadlines: no session expires because the server was down.
         for session in self._sessions.values():
             self._tracker.touch(session)
@@ -231,6 +241,14 @@ class Ensemble:
         if isinstance(packet, EndOfStream):
             self._forget(connection)
         elif connection.park(packet):
+            return
+        elif self._state is ServerState.LOADING:
+            # NIOServerCnxn.readConnectRequest: "ZooKeeperServer not running".
+            self._break(connection)
+        elif self._state is ServerState.LISTENING:
+            # The same, but closing needs the database: NIOServerCnxn.close fails before it closes
+            # the socket, and the client waits until it gives up (seen in the log of a 3.9.3
+            # server).
             return
         elif connection.session is None:
             assert isinstance(packet, Connect), "a request before the connection's first answer"
@@ -349,7 +367,7 @@ class Ensemble:
         """As with a real server (zk.real.expiry): the connection ends first, so the session does
         not see the events that its own end fires."""
         for session in list(self._sessions.values()):
-            if session.client == client and self._up:
+            if session.client == client and self.is_up:
                 if session.connection is not None:
                     self._break(session.connection)
                 self._close_session(session)

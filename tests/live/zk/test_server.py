@@ -67,6 +67,26 @@ def test_it_stops_and_starts_on_the_same_data_and_port(tmp_path: Path) -> None:
         assert "Node count: 7" in four_letter_word(server.address.servers[0], "srvr")
 
 
+def test_while_it_reads_its_data_it_hangs_up_on_who_connects(tmp_path: Path) -> None:
+    """As the modelled server does. A connection of the first 10 ms may wait in vain instead."""
+    endings = set()
+    with EmbeddedServer(tmp_path) as server:
+        for _ in range(3):
+            server.stop()
+            server.launch()
+            while True:
+                try:
+                    with Probe(server.address.servers[0], 10_000, patience_s=0.05):
+                        break
+                except TimeoutError:
+                    endings.add("it waits in vain")
+                except ConnectionRefusedError:
+                    endings.add("nobody listens")
+                except ConnectionError:
+                    endings.add("it is hung up on")
+    assert endings - {"it waits in vain"} == {"nobody listens", "it is hung up on"}
+
+
 def test_nobody_else_is_given_its_port_while_it_is_stopped(tmp_path: Path) -> None:
     server = EmbeddedServer(tmp_path)
     with socket.socket() as other, pytest.raises(OSError, match="in use"):

@@ -332,14 +332,28 @@ class TestServerStops:
         world.run_ms(1600)
         assert a.take() == ["exists /x CONNECTION_LOSS"]
 
-    def test_who_connects_before_it_has_read_its_data_waits_in_vain(
+    def test_who_connects_while_it_reads_its_data_is_hung_up_on_and_tries_again(
+        self, world: World, a: Client
+    ) -> None:
+        world.service.stop()
+        world.run_ms(100)
+        world.service.listen()
+        world.service.load()
+        world.run_ms(1600)
+        world.service.start()
+        world.run_ms(2500)
+        assert a.take() == ["Disconnected", "SyncConnected"]
+        assert world.logged("closeSession") == []
+
+    def test_who_connects_before_it_has_a_database_waits_in_vain(
         self, world: World, a: Client
     ) -> None:
         """Until the client gives up, a session timeout later, which costs the session."""
         world.service.stop()
         world.run_ms(100)
-        world.service.load()
+        world.service.listen()
         world.run_ms(1600)
+        world.service.load()
         world.service.start()
         started_ms = world.clock.now_us // 1000
         world.run_ms(5000)
