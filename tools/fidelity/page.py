@@ -87,7 +87,7 @@ def random_sets(
     titles = {
         "random": "Looked at",
         "kept-apart": "Kept apart",
-        "judged-before": "Kept apart until latencies 26",
+        "judged-before": "Kept apart before",
     }
     sets: dict[str, list[RecordingResult]] = {name: [] for name in titles}
     for row in rows:
