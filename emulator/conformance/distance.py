@@ -77,23 +77,7 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     """Compare what the first real recording's version logs, from `up` on."""
     assert len(reals) >= 2, "the distance between real runs needs two of them"
     assert runs, "the distance to real runs needs a run"
-    lens = lens_of(reals[0], requests_from_ms=0)
-    profiles = []
-    for recording in (*reals, *runs):
-        lanes = {
-            point: {
-                key: [repr(entry) for entry in entries]
-                for key, entries in entries_of(point, recording, lens).items()
-            }
-            for point in POINTS
-        }
-        profiles.append(_Profile(lanes, result_counts_of(recording, stalls_of(recording))))
-
-    count = len(reals)
-    distances = {
-        (i, j): _distances(profiles[i], profiles[j])
-        for i, j in combinations(range(len(profiles)), 2)
-    }
+    distances, count = _distances_of_pairs([*reals, *runs], reals[0]), len(reals)
     points = {}
     for point in distances[0, 1]:
         real = [by_point[point] for (_, j), by_point in distances.items() if j < count]
@@ -102,13 +86,46 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
 
     overall = {pair: by_point[ALL] for pair, by_point in distances.items()}
     overall |= {(j, i): far for (i, j), far in overall.items()}
-    members = list(range(len(profiles)))
+    members = list(range(count + len(runs)))
     seen = _energy(overall, members, count)
     shuffles, at_least_as_distant = definition_shuffles(1), 0
     for _ in range(PERMUTATIONS):
         shuffles.shuffle(members)
         at_least_as_distant += _energy(overall, members, count) >= seen - _ROUNDING
     return Distance(points, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
+
+
+def real_runs_too_far(reals: Sequence[Recording]) -> dict[str, int]:
+    """How many of the real runs are not near enough, by point, if each takes the place of an
+    emulated one and is held to the others: what few recordings can tell."""
+    assert len(reals) >= 3, "two real runs remain of three at least"
+    distances = _distances_of_pairs(reals, reals[0])
+    too_far = dict.fromkeys(distances[0, 1], 0)
+    for point, left_out in product(too_far, range(len(reals))):
+        others = [by_point[point] for pair, by_point in distances.items() if left_out not in pair]
+        own = [by_point[point] for pair, by_point in distances.items() if left_out in pair]
+        medians = Medians(round(median(others), 3), round(median(own), 3))
+        too_far[point] += not medians.near_enough
+    return too_far
+
+
+def _distances_of_pairs(
+    recordings: Sequence[Recording], real: Recording
+) -> dict[Pair, dict[str, float]]:
+    """By point, of what the version of `real` logs."""
+    lens = lens_of(real, requests_from_ms=0)
+    profiles = []
+    for recording in recordings:
+        lanes = {
+            point: {
+                key: [repr(entry) for entry in entries]
+                for key, entries in entries_of(point, recording, lens).items()
+            }
+            for point in POINTS
+        }
+        profiles.append(_Profile(lanes, result_counts_of(recording, stalls_of(recording))))
+    pairs = combinations(range(len(profiles)), 2)
+    return {(i, j): _distances(profiles[i], profiles[j]) for i, j in pairs}
 
 
 def _distances(a: _Profile, b: _Profile) -> dict[str, float]:

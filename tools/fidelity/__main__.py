@@ -25,6 +25,7 @@ from pathlib import Path
 
 from emulator.conformance import player
 from emulator.conformance.compare import Examined, Reference, Verdict
+from emulator.conformance.distance import real_runs_too_far
 from emulator.conformance.recording import Recording, read_recording
 from emulator.conformance.repeatability import near
 from emulator.search.guided.choices import BadChoices, inputs_of, read_choices, write_choices
@@ -61,6 +62,9 @@ FIRST_SEEDS = 5
 """So many are played at first; twice as many while these do not match, up to `--seeds`."""
 
 LEAST_SEARCH_S = 5.0
+
+FEWEST_RUNS = 3
+"""A script that was recorded less often has no distances."""
 
 
 @dataclass
@@ -186,14 +190,15 @@ class Measurement:
         for case in self._recorded_often:
             scripts.setdefault((case.kafka, case.recording), []).append(case)
         for (kafka, recording), runs in scripts.items():
-            if len(runs) < 2:
+            if len(runs) < FEWEST_RUNS:
                 continue
             reals = [read_recording(case.folder) for case in runs]
             seeds = max(1, self.seeds // len(runs))
             of_reals = [player.script_of(real) for real in reals]
             measured = near(reals, of_reals, seeds, self.options.jobs, lambda _: None)
             others = [r for r in self._distances if (r.kafka, r.script) != (kafka, recording)]
-            self._distances = [*others, *distance_rows(kafka, recording, measured)]
+            rows = distance_rows(kafka, recording, measured, real_runs_too_far(reals))
+            self._distances = [*others, *rows]
             say(f"{kafka} {recording}: p = {measured.distance.p:.3f}")
             write_rows(f"{self._prefix}distances", self._distances)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import product
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,6 +16,7 @@ import msgspec
 
 from emulator.conformance.compare import Timing, Verdict
 from emulator.conformance.criteria import CRITERIA
+from emulator.conformance.distance import Medians
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.guided import GuidedMatch
 from emulator.worlds import latency
@@ -138,16 +139,21 @@ class MixedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):
     """Median distances in one criterion of a script that was recorded several times; `p` of the
-    two-sample test over all criteria."""
+    two-sample test over all criteria; `real_runs_too_far`: see emulator.conformance.distance."""
 
     kafka: str
     script: str
     criterion: str
     real_to_real: float
     ours_to_real: float
+    real_runs_too_far: int
     real_runs: int
     our_runs: int
     p: float
+
+    @property
+    def near_enough(self) -> bool:
+        return Medians(self.real_to_real, self.ours_to_real).near_enough
 
 
 class DelayRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -288,7 +294,9 @@ def delay_rows(
     ]
 
 
-def distance_rows(kafka: str, script: str, near: Near) -> list[DistanceRow]:
+def distance_rows(
+    kafka: str, script: str, near: Near, too_far: Mapping[str, int]
+) -> list[DistanceRow]:
     return [
         DistanceRow(
             kafka=kafka,
@@ -296,6 +304,7 @@ def distance_rows(kafka: str, script: str, near: Near) -> list[DistanceRow]:
             criterion="all" if point == "all" else CRITERIA[int(point)],
             real_to_real=round(medians.real_to_real, 3),
             ours_to_real=round(medians.run_to_real, 3),
+            real_runs_too_far=too_far[point],
             real_runs=len(near.recordings),
             our_runs=near.runs,
             p=round(near.distance.p, 3),

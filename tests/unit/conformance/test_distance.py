@@ -5,7 +5,7 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from emulator.conformance.distance import distance
+from emulator.conformance.distance import distance, real_runs_too_far
 from emulator.conformance.recording import Recording, read_recording
 from tests.conformance.alterations import ALTERATIONS
 
@@ -37,6 +37,16 @@ def test_runs_of_another_kind_can_be_told_and_are_not_near() -> None:
     found = distance(reals, blank)
     assert not found.near_enough
     assert found.p < 0.05
+
+
+def test_a_real_run_is_held_to_the_others_as_ours_are_to_all() -> None:
+    one = real_runs()[0]
+    other = BY_NAME["a lost state write"].altered(one, 3)
+    points = ("1", "2", "3", "4", "5", "6", "7", "all")
+    assert real_runs_too_far([one, one, one]) == dict.fromkeys(points, 0)
+    assert real_runs_too_far([one, one, one, other]) == {
+        point: int(point in ("1", "all")) for point in points
+    }
 
 
 def test_a_change_in_one_point_moves_that_point_alone() -> None:
