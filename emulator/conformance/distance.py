@@ -77,12 +77,12 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     """Compare what the first real recording's version logs, from `up` on."""
     assert len(reals) >= 2, "the distance between real runs needs two of them"
     assert runs, "the distance to real runs needs a run"
-    distances, count = _distances_of_pairs([*reals, *runs], reals[0]), len(reals)
+    distances, count = _distances_of_pairs([*reals, *runs]), len(reals)
     points = {}
     for point in distances[0, 1]:
         real = [by_point[point] for (_, j), by_point in distances.items() if j < count]
         run = [by_point[point] for (i, j), by_point in distances.items() if i < count <= j]
-        points[point] = Medians(round(median(real), 3), round(median(run), 3))
+        points[point] = _medians(real, run)
 
     overall = {pair: by_point[ALL] for pair, by_point in distances.items()}
     overall |= {(j, i): far for (i, j), far in overall.items()}
@@ -97,23 +97,24 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
 
 def real_runs_too_far(reals: Sequence[Recording]) -> dict[str, int]:
     """How many of the real runs are not near enough, by point, if each takes the place of an
-    emulated one and is held to the others: what few recordings can tell."""
-    assert len(reals) >= 3, "two real runs remain of three at least"
-    distances = _distances_of_pairs(reals, reals[0])
+    emulated one and is held to the others. So far a few recordings leave it open what is near."""
+    assert len(reals) >= 3, "the others have a distance to each other"
+    distances = _distances_of_pairs(reals)
     too_far = dict.fromkeys(distances[0, 1], 0)
     for point, left_out in product(too_far, range(len(reals))):
         others = [by_point[point] for pair, by_point in distances.items() if left_out not in pair]
         own = [by_point[point] for pair, by_point in distances.items() if left_out in pair]
-        medians = Medians(round(median(others), 3), round(median(own), 3))
-        too_far[point] += not medians.near_enough
+        too_far[point] += not _medians(others, own).near_enough
     return too_far
 
 
-def _distances_of_pairs(
-    recordings: Sequence[Recording], real: Recording
-) -> dict[Pair, dict[str, float]]:
-    """By point, of what the version of `real` logs."""
-    lens = lens_of(real, requests_from_ms=0)
+def _medians(real: Sequence[float], run: Sequence[float]) -> Medians:
+    return Medians(round(median(real), 3), round(median(run), 3))
+
+
+def _distances_of_pairs(recordings: Sequence[Recording]) -> dict[Pair, dict[str, float]]:
+    """By point, of what the first recording's version logs."""
+    lens = lens_of(recordings[0], requests_from_ms=0)
     profiles = []
     for recording in recordings:
         lanes = {

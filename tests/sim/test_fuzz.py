@@ -56,6 +56,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x20740080, "0.8.2", "zk", "KAFKA-972"),
     (0xC0A64002, "0.9.0", "zk", "ISR member not validated"),
     (0x361000DF, "0.9.0", "zk", "KAFKA-1120"),
+    # Instead of 0x361000DD, which shows another world with latencies 32.
     (0x3B000154, "0.9.0", "zk", "KAFKA-6082"),
     (0x3620006A, "0.9.0", "zk", "KAFKA-4229"),
     (0x5400005D, "0.9.0", "zk", "KAFKA-4447"),

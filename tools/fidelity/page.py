@@ -56,20 +56,17 @@ def markdown(folder: Path = FOLDER) -> str:
     random = read_rows("random", RecordingResult, folder)
     versions = read_rows("versions", RecordingResult, folder)
     mixed = read_rows("mixed", MixedResult, folder)
-    distances = read_rows("distances", DistanceRow, folder)
-    random_distances = read_rows("random-distances", DistanceRow, folder)
     return environment.get_template("fidelity.md.j2").render(
         measured=measured[0] if measured else None,
         summary=summary(recordings),
         recordings=[row for row in recordings if not row.run],
         repeats=[row for row in recordings if row.run],
-        distances=distances,
-        too_far=too_far([*distances, *random_distances]),
+        distances=read_rows("distances", DistanceRow, folder),
         near_enough=NEAR_ENOUGH,
         delays=len(delays),
         outside=sum(not row.inside for row in delays),
         random_sets=random_sets(random, folder),
-        random_distances=random_distances,
+        random_distances=read_rows("random-distances", DistanceRow, folder),
         mixed=mixed,
         mixes=[str(mix) for mix in MIXES],
         mixed_table=mixed_table(mixed),
@@ -100,14 +97,6 @@ def random_sets(
         measured = read_rows(f"{name}-measured", Measured, folder)
         out.append((titles[name], measured[0] if measured else None, of_set))
     return [one for one in out if one[2]]
-
-
-def too_far(rows: list[DistanceRow]) -> str:
-    """How often ours are too far from real runs, and how often a real run is from the others."""
-    ours, criteria = sum(not row.near_enough for row in rows), len(rows)
-    real = sum(row.real_runs_too_far for row in rows)
-    judged = sum(row.real_runs for row in rows)
-    return f"{real} of {judged}, and ours in {ours} of {criteria}"
 
 
 def mixed_table(rows: list[MixedResult]) -> list[tuple[str, str, str, list[str]]]:

@@ -242,14 +242,6 @@ class Ensemble:
             self._forget(connection)
         elif connection.park(packet):
             return
-        elif self._state is ServerState.LOADING:
-            # NIOServerCnxn.readConnectRequest: "ZooKeeperServer not running".
-            self._break(connection)
-        elif self._state is ServerState.LISTENING:
-            # The same, but closing needs the database: NIOServerCnxn.close fails before it closes
-            # the socket, and the client waits until it gives up (seen in the log of a 3.9.3
-            # server).
-            return
         elif connection.session is None:
             assert isinstance(packet, Connect), "a request before the connection's first answer"
             self._on_connect(connection, packet)
@@ -319,6 +311,13 @@ class Ensemble:
     # sessions
 
     def _on_connect(self, connection: Connection, packet: Connect) -> None:
+        if not self.is_up:
+            # NIOServerCnxn.readConnectRequest: "ZooKeeperServer not running". To close a connection
+            # takes the database: without one NIOServerCnxn.close fails before it closes the socket,
+            # and the client waits until it gives up (seen in the log of a 3.9.3 server).
+            if self._state is ServerState.LOADING:
+                self._break(connection)
+            return
         connection.follower = self._followers.get(connection.link.client)
         if packet.session_id:
             # The older connection of the session is closed (ZooKeeperServer.processConnectRequest,

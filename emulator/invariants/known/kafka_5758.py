@@ -29,7 +29,8 @@ class WholeFetchFails(Hazard):
 
     def explains(self, violation: Violation, events: Sequence[AnyEvent]) -> bool:
         """Each replica that is missing in the ISR was last fetched together with a partition that
-        its broker has no assigned replica of."""
+        its broker has no assigned replica of. (A reassignment that never ends names no brokers, so
+        those that are missing are looked up.)"""
         name = violation.partition
         if name is None:
             return False
@@ -48,9 +49,9 @@ class WholeFetchFails(Hazard):
         def fails(broker: int) -> bool:
             fetch = fetched.get((broker, now.leader))
             partitions = {it.partition for it in fetch.offsets} if fetch is not None else set()
-            return name in partitions and any(
-                broker not in assignments.get(it, (broker,)) for it in partitions
-            )
+            # A deleted partition is refused alone, so it fails nothing.
+            existing = partitions & assignments.keys()
+            return name in existing and any(broker not in assignments[it] for it in existing)
 
         missing = set(assignments.get(name, ())) - set(now.isr)
         return (

@@ -294,6 +294,23 @@ def test_a_leader_leaves_with_its_reassignment(
     assert recognise(nobody, history.events) == name
 
 
+@pytest.mark.parametrize(
+    ("version", "assigned", "name"),
+    [("0.10.2", "[1,2]", "KAFKA-5758"), ("1.0", "[1,2]", ""), ("0.10.2", "[1,2,3]", "")],
+    ids=["moved away", "read as empty", "still there"],
+)
+def test_a_fetch_that_fails_for_a_partition_that_moved_away(
+    version: str, assigned: str, name: str
+) -> None:
+    """Broker 3 still fetches other-0 with orders-0."""
+    history = running(version).wrote(1, 1, 0, 1, 2)
+    history.logged(1, "create", "/brokers/topics/other", f'{{"partitions":{{"0":{assigned}}}}}')
+    missing = MissingReplicas((3,), (1, 2), facts=(-1, 0), partition=ORDERS)
+    assert recognise(missing, history.events) == ""
+    history.tell(e.FetchSent, 3, 1, (Offset(ORDERS, 0), Offset(OTHER, 0)), 0)
+    assert recognise(missing, history.events) == name
+
+
 @pytest.mark.parametrize(("version", "name"), [("2.1", "KAFKA-9212"), ("2.4", "")])
 def test_a_leader_epoch_that_is_raised_and_forgotten(version: str, name: str) -> None:
     history = running(version).wrote(3, 1, 1, 1, 2, 3, by="controller")

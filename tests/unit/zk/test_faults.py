@@ -332,7 +332,7 @@ class TestServerStops:
         world.run_ms(1600)
         assert a.take() == ["exists /x CONNECTION_LOSS"]
 
-    def test_who_connects_while_it_reads_its_data_is_hung_up_on_and_tries_again(
+    def test_a_client_that_comes_while_it_reads_its_data_is_disconnected_and_tries_again(
         self, world: World, a: Client
     ) -> None:
         world.service.stop()
@@ -345,7 +345,7 @@ class TestServerStops:
         assert a.take() == ["Disconnected", "SyncConnected"]
         assert world.logged("closeSession") == []
 
-    def test_who_connects_before_it_has_a_database_waits_in_vain(
+    def test_a_client_that_comes_before_it_has_a_database_gets_no_answer(
         self, world: World, a: Client
     ) -> None:
         """Until the client gives up, a session timeout later, which costs the session."""
