@@ -39,6 +39,19 @@ RECORDED = [
 ]
 
 
+UNANSWERED = """\
+about: brokers that are paused answer no administrator
+profile: "2.6"
+cluster: {brokers: 3}
+faults:
+  - {at: 0s, pause: {broker: 1}}
+  - {at: 0s, pause: {broker: 2}}
+  - {at: 0s, pause: {broker: 3}}
+  - {at: 0s, create_topic: {topic: orders, assignment: [[1, 2, 3]]}}
+run: 60s
+"""
+
+
 def record(scenario: str, kafka: str, out: Path) -> subprocess.Popen[str]:
     isr = [sys.executable, "-c", "from emulator.cli import main; main()"]
     command = [*isr, "record", scenario, "--kafka", kafka]
@@ -119,14 +132,20 @@ def brokers_of(process: subprocess.Popen[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_however_it_ends_nothing_of_it_goes_on(number: signal.Signals, tmp_path: Path) -> None:
-    process = record("shrink-and-expand", "2.6.3", tmp_path)
+@pytest.mark.parametrize("unanswered", [False, True], ids=["", "with an unanswered request"])
+def test_however_it_ends_nothing_of_it_goes_on(
+    number: signal.Signals, unanswered: bool, tmp_path: Path
+) -> None:
+    """Nor does it wait for a response that its own brokers, which it ends first, owe it."""
+    (tmp_path / "unanswered.yaml").write_text(UNANSWERED)
+    scenario = str(tmp_path / "unanswered.yaml") if unanswered else "shrink-and-expand"
+    process = record(scenario, "2.6.3", tmp_path)
     assert process.stdout is not None
     assert any("brokers 1, 2, 3" in line for line in process.stdout), "they did not come up"
     brokers = brokers_of(process)
     assert len(brokers) == 3
     process.send_signal(number)
-    process.communicate(timeout=60)
+    process.communicate(timeout=30)  # a request's own timeout is 60 s
     for broker in brokers:
         assert select.select([broker], [], [], 30)[0], "a broker runs on"
         os.close(broker)

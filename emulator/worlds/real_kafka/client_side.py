@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 
 from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Consume, Produce, Send
@@ -25,9 +26,11 @@ class RealClients:
         self.tools: Tools | None = None
         self._drivers: list[Driver] = []
         self._readers: list[Reader] = []
-        # One thread: requests are sent in the order of the time line.
-        self._asking = ThreadPoolExecutor(1, "administrator")
-        self._answers: list[Future[None]] = []
+        # One thread: requests are sent in the order of the time line. At the end nobody waits for
+        # it: a dead broker leaves a request without a response until the request times out.
+        self._requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._closed = threading.Event()
+        threading.Thread(target=self._send_requests, name="administrator", daemon=True).start()
 
     def admin(self, request: Action) -> None:
         """Requests run one after the other, in parallel to the time line: a response may take
@@ -43,7 +46,14 @@ class RealClients:
             record.result = do(request)
             record.returned_us = wall_us()
 
-        self._answers.append(self._asking.submit(perform))
+        self._requests.put(perform)
+
+    def _send_requests(self) -> None:
+        while True:
+            perform = self._requests.get()
+            if self._closed.is_set():
+                return
+            perform()
 
     def replicas_of(self, topic: str) -> Replicas:
         """As some broker reports them."""
@@ -77,4 +87,7 @@ class RealClients:
             driver.close(0.0)  # what has no result when the recording ends has none
         for reader in self._readers:
             reader.close(5.0)
-        self._asking.shutdown(wait=False, cancel_futures=True)
+        self._closed.set()
+        self._requests.put(lambda: None)  # wakes the thread
+        if self.tools is not None:
+            self.tools.close()

@@ -9,6 +9,7 @@ its own session. Does not know when it is called.
 from __future__ import annotations
 
 import subprocess
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -81,21 +82,37 @@ class Tools:
         self._release, self._zookeeper, self._folder = release, zookeeper, folder
         self._replicas_of = replicas_of
         self._files = 0
+        self._lock = threading.Lock()
+        self._closed = False
+        self._process: subprocess.Popen[str] | None = None
 
     def do(self, request: Action) -> str:
         """Returns `NONE`, or the last line of the tool's output."""
         words = self._words(request)
         command = [find_java(), "-Xmx128m", "-cp", self._release.class_path, *words]
+        pipe = subprocess.PIPE
+        with self._lock:
+            if self._closed:
+                return "CLOSED"
+            process = subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True)
+            self._process = process
         try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=PATIENCE_S
-            )
+            out, err = process.communicate(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
             return "TIMED_OUT"
-        lines = (done.stdout + done.stderr).strip().splitlines()
+        lines = (out + err).strip().splitlines()
         # Old tools print the error and exit with 0.
-        failed = done.returncode or any(line.startswith("Error") for line in lines)
-        return (lines[-1] if lines else f"exit code {done.returncode}") if failed else "NONE"
+        failed = process.returncode or any(line.startswith("Error") for line in lines)
+        return (lines[-1] if lines else f"exit code {process.returncode}") if failed else "NONE"
+
+    def close(self) -> None:
+        """Kill the tool that runs, from any thread, and start no other."""
+        with self._lock:
+            self._closed = True
+            if self._process is not None:
+                self._process.kill()
 
     def _words(self, request: Action) -> list[str]:
         """The arguments of `java`."""

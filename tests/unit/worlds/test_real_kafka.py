@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -23,6 +26,7 @@ from emulator.worlds.real_kafka.clients import Administrator, client_settings
 from emulator.worlds.real_kafka.host import RealHost
 from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
 from emulator.worlds.real_kafka.release import Release, check_version, find_release
+from emulator.worlds.real_kafka.tools import Tools
 
 SCENARIO = """\
 topics:
@@ -336,3 +340,24 @@ def test_a_command_that_a_former_controller_refuses_is_repeated_with_new_metadat
     monkeypatch.setattr(Administrator, "_send", send)
     assert Administrator({"bootstrap.servers": "127.0.0.1:1"}).do(DeleteTopic("orders")) == "NONE"
     assert seen == ["metadata", "sent"] * 3
+
+
+def test_at_the_end_of_a_run_the_tool_that_runs_is_killed_and_no_other_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "started")
+    java = tmp_path / "java"
+    java.write_text(
+        f'#!/bin/sh\n[ "$1" = -version ] && echo \'openjdk version "17.0.1"\' >&2 && exit\n'
+        f"echo > {tmp_path}/started\nexec sleep 60\n"
+    )
+    java.chmod(0o755)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    tools = Tools(Release("2.6.3", tmp_path), "127.0.0.1:1", tmp_path, lambda topic: [])
+    with ThreadPoolExecutor(1) as pool:
+        result = pool.submit(tools.do, DeleteTopic("orders"))
+        (tmp_path / "started").read_text()
+        tools.close()
+        assert result.result(timeout=30) == f"exit code {-signal.SIGKILL}"
+    assert tools.do(DeleteTopic("orders")) == "CLOSED"
