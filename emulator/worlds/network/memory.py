@@ -57,7 +57,7 @@ Receive = Callable[[Request, ServerConnection], None]
 
 _CONTROL = frozenset(get_args(ControlRequest))
 
-_PURPOSES = {**dict.fromkeys(_CONTROL, "net_control_request"), ProduceRequest: "net_produce"}
+_PURPOSES = dict.fromkeys(_CONTROL, "net_control_request")
 """What the latency of a request is called; of others `net_request`."""
 
 _HUNG_UP = object()
@@ -380,8 +380,9 @@ class MemoryConnection:
 
     def _to_server(self, request: Request, late_us: int = 0) -> None:
         network, direction = self._network, self._forth
-        purpose = _PURPOSES.get(type(request), "net_request")
-        us = network.latency(purpose, self.client) + direction.delay_us + late_us
+        us = direction.delay_us + late_us
+        if type(request) is not ProduceRequest:  # see `_read`
+            us += network.latency(_PURPOSES.get(type(request), "net_request"), self.client)
         passing_us = 0
         if direction.disturbed:
             us += direction.drawn_us()
@@ -405,10 +406,21 @@ class MemoryConnection:
             # With its own cause: another request's response lets it be served.
             self._backlog.append((self._network.kernel.cause, request))
         else:
+            self._read(request)
+
+    def _read(self, request: Request) -> None:
+        """The work on a Produce request begins only now: a producer sends several, and each waits
+        for the one before it."""
+        self._is_muted = True
+        if type(request) is ProduceRequest:
+            us = self._network.latency("net_produce", self.listener.process.name)
+            self._lane.call_later(us, partial(self._receive, request))
+        else:
             self._receive(request)
 
+    @labelled("receive")
     def _receive(self, request: Request) -> None:
-        self._is_muted, self._served, self._served_at_us = True, request, self._network.kernel.now
+        self._served, self._served_at_us = request, self._network.kernel.now
         self.listener.receive(request, self)
 
     @labelled("next_request")
@@ -417,7 +429,7 @@ class MemoryConnection:
             self._is_muted = False
             return
         self._network.kernel.cause, request = self._backlog.popleft()
-        self._receive(request)
+        self._read(request)
 
     # -- the broker's end -------------------------------------------------------------------------
 
@@ -445,7 +457,9 @@ class MemoryConnection:
             self._pass_back(response)
         self._served = None
         if self._backlog:
-            self._lane.call_later(self._reading_us(), self._read_next)
+            # Reading is part of the work on a Produce request.
+            is_produce = type(self._backlog[0][1]) is ProduceRequest
+            self._lane.call_later(0 if is_produce else self._reading_us(), self._read_next)
         else:
             self._is_muted = False
 
