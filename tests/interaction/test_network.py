@@ -123,15 +123,45 @@ def test_the_next_request_is_read_after_the_answer_to_the_last_one_was_written()
         assert ends.run_ms(10) == ["2 read a", "2 read b", "3 answer a", "6 answer b"]
 
 
-def test_records_take_the_way_of_a_produce_request() -> None:
+def test_a_producers_requests_wait_for_one_another_at_the_broker() -> None:
+    """Which works on one of a connection at a time; those of another producer do not wait."""
     with TwoEnds() as ends:
-        read_us: list[int] = []
-        ends.listener.receive = lambda request, connection: read_us.append(ends.kernel.now)
-        sent_us = ends.kernel.now
+        written: list[tuple[str, int]] = []
+        names = {ends.connection: "first", ends.connect(): "second"}
+        began_us = ends.kernel.now
+
+        def write(request: Any, connection: ServerConnection) -> None:
+            written.append((names[connection], ends.kernel.now - began_us))
+            connection.respond("written")
+
+        ends.listener.receive = write
         records = ProduceRequest(1, 1000, (ProducePartition(ORDERS_0, 1, 100),))
-        ends.connection.submit(records, lambda answer: None)
+        for connection in names:
+            connection.submit(records, lambda answer: None)
+            connection.submit(records, lambda answer: None)
         ends.run_ms(10)
-        assert read_us == [sent_us + 2000]
+        assert written == [("first", 2000), ("second", 2000), ("first", 4000), ("second", 4000)]
+
+
+def test_work_on_records_begins_when_the_request_before_has_its_answer() -> None:
+    """That waits for followers with acks=all."""
+    with TwoEnds() as ends:
+        read: list[ServerConnection] = []
+        read_us: list[int] = []
+
+        def read_it(request: Any, connection: ServerConnection) -> None:
+            read.append(connection)
+            read_us.append(ends.kernel.now)
+
+        ends.listener.receive = read_it
+        records = ProduceRequest(-1, 1000, (ProducePartition(ORDERS_0, 1, 100),))
+        ends.connection.submit(records, lambda answer: None)
+        ends.connection.submit(records, lambda answer: None)
+        ends.run_ms(50)
+        answered_us = ends.kernel.now
+        read[0].respond("written")
+        ends.run_ms(10)
+        assert read_us[1] == answered_us + 2000
 
 
 def test_an_answer_that_its_request_waited_for_wakes_threads_at_both_ends() -> None:
