@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from emulator.scenario.actions.base import Action
 from emulator.scenario.actions.clients import Consume, Produce, Send
@@ -53,7 +54,8 @@ class RealClients:
             perform = self._requests.get()
             if self._closed.is_set():
                 return
-            perform()
+            with suppress(Exception):  # a request that fails has no result; later ones are sent
+                perform()
 
     def replicas_of(self, topic: str) -> Replicas:
         """As some broker reports them."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
 from collections import deque
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from emulator.trace.values import Parameters
 from emulator.worlds.real_kafka import clients
 from emulator.worlds.real_kafka.broker import RealBroker
 from emulator.worlds.real_kafka.capabilities import check_supported
+from emulator.worlds.real_kafka.client_side import RealClients
 from emulator.worlds.real_kafka.clients import Administrator, client_settings
 from emulator.worlds.real_kafka.host import RealHost
 from emulator.worlds.real_kafka.notes import ActionRecord, RunNotes
@@ -361,3 +363,23 @@ def test_at_the_end_of_a_run_the_tool_that_runs_is_killed_and_no_other_starts(
         tools.close()
         assert result.result(timeout=30) == f"exit code {-signal.SIGKILL}"
     assert tools.do(DeleteTopic("orders")) == "CLOSED"
+
+
+def test_a_request_that_fails_has_no_result_and_those_after_it_are_sent(tmp_path: Path) -> None:
+    sent: queue.SimpleQueue[DeleteTopic] = queue.SimpleQueue()
+
+    class Failing:
+        def do(self, request: DeleteTopic) -> str:
+            sent.put(request)
+            raise KeyError(-1)  # no controller in the metadata
+
+    notes = RunNotes(began_us=0)
+    clients_ = RealClients((2, 6, 3), dict, notes)
+    clients_.administrator = Failing()  # type: ignore[assignment]
+    clients_.tools = Tools(Release("2.6.3", tmp_path), "127.0.0.1:1", tmp_path, lambda topic: [])
+    for topic in ("orders", "bills"):
+        notes.record(DeleteTopic(topic))
+        clients_.admin(DeleteTopic(topic))
+    assert [sent.get(timeout=30).topic for _ in range(2)] == ["orders", "bills"]
+    clients_.close()
+    assert [(one.result, one.returned_us) for one in notes.actions] == [("", 0), ("", 0)]
