@@ -97,7 +97,7 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
 
 def real_runs_too_far(reals: Sequence[Recording]) -> dict[str, int]:
     """How many of the real runs are not near enough, by point, if each takes the place of an
-    emulated one and is held to the others. So far a few recordings leave it open what is near."""
+    emulated one and is held to the others. With few recordings, many real runs are not."""
     assert len(reals) >= 3, "the others have a distance to each other"
     distances = _distances_of_pairs(reals)
     too_far = dict.fromkeys(distances[0, 1], 0)

@@ -273,8 +273,8 @@ TABLE: Table = {
     # What a proxy between two brokers adds. With it a Produce request waited 9.7, 4.3 and 3.8 ms.
     "net_proxy": Purpose(_even(600), (500, _even(900))),
     # From a response until the network thread has read the request that waited behind it on this
-    # connection, and a handler takes it. No recording shows it by itself: with
-    # `client_decommission` it makes the odds that are given there.
+    # connection, and a handler takes it. `net_produce` contains it. No recording shows it by
+    # itself: with `client_decommission` it makes the odds that are given there.
     "next_request": Purpose(_quick(200), (400, _quick(500))),
     # A controller's requests. From an UpdateMetadata at a broker to the LeaderAndIsr that follows
     # it: 1 to 51 ms, quartiles 4, 7 and 13 (185 recorded, 0.8.2 to 3.3).

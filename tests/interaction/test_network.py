@@ -124,7 +124,7 @@ def test_the_next_request_is_read_after_the_answer_to_the_last_one_was_written()
 
 
 def test_a_producers_requests_wait_for_one_another_at_the_broker() -> None:
-    """Which works on one of a connection at a time; those of another producer do not wait."""
+    """It works on one request of a connection at a time. Those of another producer do not wait."""
     with TwoEnds() as ends:
         written: list[tuple[str, int]] = []
         names = {ends.connection: "first", ends.connect(): "second"}
@@ -144,7 +144,7 @@ def test_a_producers_requests_wait_for_one_another_at_the_broker() -> None:
 
 
 def test_work_on_records_begins_when_the_request_before_has_its_answer() -> None:
-    """That waits for followers with acks=all."""
+    """With acks=all that answer waits for the followers."""
     with TwoEnds() as ends:
         read: list[ServerConnection] = []
         read_us: list[int] = []

@@ -136,7 +136,7 @@ def brokers_of(process: subprocess.Popen[str]) -> list[int]:
 def test_however_it_ends_nothing_of_it_goes_on(
     number: signal.Signals, unanswered: bool, tmp_path: Path
 ) -> None:
-    """Nor does it wait for a response that its own brokers, which it ends first, owe it."""
+    """It does not wait for a response from brokers that it has just ended."""
     (tmp_path / "unanswered.yaml").write_text(UNANSWERED)
     scenario = str(tmp_path / "unanswered.yaml") if unanswered else "shrink-and-expand"
     process = record(scenario, "2.6.3", tmp_path)

@@ -409,8 +409,8 @@ class MemoryConnection:
             self._read(request)
 
     def _read(self, request: Request) -> None:
-        """The work on a Produce request begins only now: a producer sends several, and each waits
-        for the one before it."""
+        """A producer has several requests in flight, and each waits for the one before it: so the
+        work on a Produce request takes its time from now on, not on its way here."""
         self._is_muted = True
         if type(request) is ProduceRequest:
             us = self._network.latency("net_produce", self.listener.process.name)
@@ -457,7 +457,7 @@ class MemoryConnection:
             self._pass_back(response)
         self._served = None
         if self._backlog:
-            # Reading is part of the work on a Produce request.
+            # `net_produce` contains the time to read a Produce request.
             is_produce = type(self._backlog[0][1]) is ProduceRequest
             self._lane.call_later(0 if is_produce else self._reading_us(), self._read_next)
         else:

@@ -121,7 +121,7 @@ def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) ->
     assert "| state history | 0.400 | 0.420 | 1.05 | 0 of 3 |" in text
     assert "| producer results | 0.100 | 0.300 | 3.00 | 2 of 3 |" in text
     assert "3 real runs, 20 of ours, p = 0.250" in text
-    assert "real runs exceed it 2 times of 6, and ours 1 times of 2." in text
+    assert "real runs exceed it in 2 of 6 cases, and ours in 1 of 2." in text
 
 
 def version_result(
