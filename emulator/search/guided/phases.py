@@ -10,6 +10,7 @@ is always a seed, so values outside the declared range are impossible.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -223,10 +224,10 @@ def fitted(phases: Phases, seed: int, segments: range = range(1)) -> dict[Choice
     for phase in phases.boots:
         start = _start_segment(phase, phases)
         late = Stream(mix(seed ^ phase.broker ^ (start << 32)))
-        if start in segments and _is_fitted(seed, late):
+        if start in segments and is_fitted(seed, late):
             choices |= _fitted_boot(phase, phases, start, late)
     late = Stream(mix(seed))
-    if 0 in segments and phases.ticked_ms is not None and _is_fitted(seed, late):
+    if 0 in segments and phases.ticked_ms is not None and is_fitted(seed, late):
         tick_ms = phases.tick_ms
         phase_ms = (late.between(0, 4) - phases.ticked_ms) % tick_ms
         # A seed that draws nearly this phase (the ensemble adds it before it rounds).
@@ -235,7 +236,8 @@ def fitted(phases: Phases, seed: int, segments: range = range(1)) -> dict[Choice
     return choices
 
 
-def _is_fitted(seed: int, stream: Stream) -> bool:
+def is_fitted(seed: int, stream: Stream) -> bool:
+    """Of four seeds one fits nothing, one everything, and two each thing with even odds."""
     return seed % 4 == 1 or (seed % 4 != 0 and stream.below(2) == 0)
 
 
@@ -275,12 +277,20 @@ def _near(purpose: str, phase: Phase, expected_us: int, seeds: Stream) -> tuple[
     """(seed, its draw): of these seeds the one whose draw is closest to the expected value."""
     low, high = _range_us(purpose, phase.boot_us)
     expected_us = min(max(expected_us, low), high)
-    best = (high - low + 1, 0, 0)
+    return near(seeds, expected_us, lambda seed: _drawn(purpose, phase, seed), _NEAR_US)
+
+
+def near(
+    seeds: Stream, expected_us: int, drawn: Callable[[int], int], enough_us: int
+) -> tuple[int, int]:
+    """(seed, its draw): the first of these seeds whose draw is close enough to the expected value,
+    or the closest of many."""
+    best = (sys.maxsize, 0, 0)
     for _ in range(_TRIES):
         seed = seeds.bits()
-        us = _drawn(purpose, phase, seed)
+        us = drawn(seed)
         best = min(best, (abs(us - expected_us), seed, us))
-        if best[0] <= _NEAR_US:
+        if best[0] <= enough_us:
             break
     return best[1], best[2]
 

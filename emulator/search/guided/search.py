@@ -37,6 +37,7 @@ from emulator.search.guided.guided_run import GuidedRun, SegmentGroup, group_at,
 from emulator.search.guided.partial import RealSide
 from emulator.search.guided.phases import Phases, fitted, phases_of
 from emulator.search.guided.prefix import GRACE_MS, LOOSE_MS, UNTIMED_MS, Disagreement
+from emulator.search.guided.standstills import Standstill, fitted_standstills, standstills_of
 
 GROUPS_AT_LENGTH = 6
 """A long search may spend all its draws on this many groups."""
@@ -54,13 +55,15 @@ class Goal:
     real: RealSide
     groups: list[SegmentGroup]
     phases: Phases
+    standstills: tuple[Standstill, ...]
 
 
 def goal_of(script: Script, reference: Reference) -> Goal:
     real = RealSide(reference)
     starts_ms = [step.at_us // 1000 for step in script.scenario.steps]
     phases = phases_of(reference.real, script.scenario.running, starts_ms)
-    return Goal(script, reference, real, groups_of(script, real), phases)
+    standstills = standstills_of(reference.real, script.scenario.steps)
+    return Goal(script, reference, real, groups_of(script, real), phases, standstills)
 
 
 @dataclass(frozen=True)
@@ -87,12 +90,12 @@ class SearchResult:
 
 
 def sample(goal: Goal, seed: int, on_draw: OnCandidate) -> SearchResult:
-    """One run, of which only phases are chosen, played until its first contradiction."""
+    """One run, of which only phases and standstills are chosen, until its first contradiction."""
     run = GuidedRun(goal.script, goal.real, goal.groups, seed, UNTIMED_MS)
     with closing(run):
         while not run.over:
             number = run.played
-            contradiction = run.play_next_group(_fitted_phases(goal, seed, run.group))
+            contradiction = run.play_next_group(_fitted(goal, seed, run.group))
             on_draw(number, contradiction is None)
             if contradiction is not None:
                 score = number, *contradiction.score
@@ -102,9 +105,15 @@ def sample(goal: Goal, seed: int, on_draw: OnCandidate) -> SearchResult:
         return SearchResult(tuple(agreeing), seed, (run.played, 0, 0), run.choices)
 
 
-def _fitted_phases(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
-    """A boot's phases are chosen when its group begins; parts of a divided group have none."""
-    return {} if group.since else fitted(goal.phases, seed, group.segments)
+def _fitted(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
+    """Phases and standstills are chosen when their group begins; parts of a divided group have
+    none."""
+    phases = {} if group.since else fitted(goal.phases, seed, group.segments)
+    return {**phases, **_fitted_standstills(goal, seed, group)}
+
+
+def _fitted_standstills(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
+    return {} if group.since else fitted_standstills(goal.standstills, seed, group.segments)
 
 
 def _agreeing_run(goal: Goal, run: GuidedRun, examined: Examined) -> AgreeingRun:
@@ -197,7 +206,8 @@ class Search:
         last_wrong: Disagreement | None = None
         tried = GroupHistory(
             group.segments,
-            _fitted_phases(self.goal, self.number, group) if self.start is None else {},
+            # A run that is improved has its boots already.
+            (_fitted if self.start is None else _fitted_standstills)(self.goal, self.number, group),
             memory.best.get(number),
             memory.records.get(number, NOWHERE),
             group.parties,

@@ -1,0 +1,82 @@
+"""Fits how long the recorder's driver stood still around an action.
+
+A driver collects its producers' results in rounds. Where it was busy with an action, a round or
+more is missing, and the gap shows for how long. The records that it handed over late, and those
+that were on their way meanwhile, decide what a paused leader has in its log and which of its
+followers it still waits for. Plays draw such a standstill in 6 of 100 first actions, so a plain
+search would seldom meet one at the right action. As for phases, a choice is always a seed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from emulator.conformance.producers import periods_ms
+from emulator.conformance.recording import Recording
+from emulator.kernel.rng import Chance, Choice, Stream, mix
+from emulator.runs.play import occupies_machine
+from emulator.scenario.schema import Step
+from emulator.search.guided.phases import is_fitted, near
+from emulator.worlds.latency import TABLE, Latencies
+
+_BUSY, _SPEED = "stimulus_busy", "speed"
+_ENOUGH_US = 2000
+_ROWS = {purpose: TABLE[purpose] for purpose in (_BUSY, _SPEED)}
+_DRAWN_US = [us for _, row in _ROWS[_BUSY].cold for _, us in row if us]
+_SHORTEST_US = min(_DRAWN_US) * _ROWS[_SPEED].warm[0][1] // 1000
+_LONGEST_US = max(_DRAWN_US) * _ROWS[_SPEED].warm[-1][1] // 1000
+
+
+@dataclass(frozen=True)
+class Standstill:
+    """Before and after the action that ends this segment."""
+
+    segment: int
+    action: str
+    busy_us: int
+
+
+def standstills_of(real: Recording, steps: Sequence[Step]) -> tuple[Standstill, ...]:
+    """Those at the first action of each kind; a later one occupies no machine."""
+    rounds_ms = sorted({result.t for result in real.results})
+    period_ms = min(periods_ms(real).values(), default=0.0)
+    found, seen = [], set[str]()
+    for segment, step in enumerate(steps):
+        action = step.action.name
+        if not occupies_machine(step.action) or action in seen:
+            continue
+        seen.add(action)
+        after = bisect_right(rounds_ms, step.at_us / 1000)
+        if not 0 < after < len(rounds_ms):
+            continue
+        gap_ms = rounds_ms[after] - rounds_ms[after - 1]
+        # Of the rounds at both ends, each was due within a period of the gap's end.
+        busy_us = round(gap_ms - period_ms / 2) * 1000 // 2
+        if gap_ms > 2 * period_ms and _SHORTEST_US <= busy_us <= _LONGEST_US:
+            found.append(Standstill(segment, action, busy_us))
+    return tuple(found)
+
+
+def fitted_standstills(
+    standstills: Iterable[Standstill], seed: int, segments: range
+) -> dict[Choice, int]:
+    """Choices for those whose machine is prepared in these segments, or none (see `is_fitted`)."""
+    choices: dict[Choice, int] = {}
+    for one in standstills:
+        seeds = Stream(mix(seed ^ mix(one.segment)))
+        if one.segment in segments and is_fitted(seed, seeds):
+
+            def drawn(chosen: int, actor: str = one.action) -> int:
+                chance = Chance(0, {(0, actor, p): s for p, s in _seeds(chosen).items()})
+                return Latencies(chance, _ROWS)(_BUSY, actor)
+
+            chosen, _ = near(seeds, one.busy_us, drawn, _ENOUGH_US)
+            choices |= {(one.segment, one.action, p): s for p, s in _seeds(chosen).items()}
+    return choices
+
+
+def _seeds(chosen: int) -> dict[str, int]:
+    """Of both purposes: how long it takes depends on the driver's speed with this action."""
+    return {_BUSY: chosen, _SPEED: mix(chosen)}
