@@ -7,7 +7,8 @@ must be those of the definition (Python's own generator, seed 1), so this module
 without any influence on runs.
 """
 
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import combinations, product
 from statistics import fmean, median
@@ -43,15 +44,31 @@ class Medians(msgspec.Struct, frozen=True):
         return self.run_to_real <= NEAR_ENOUGH * self.real_to_real
 
     @property
+    def excess(self) -> float:
+        """How far the emulated runs are beyond what is near enough; negative if they are not."""
+        return self.run_to_real - NEAR_ENOUGH * self.real_to_real
+
+    @property
     def ratio(self) -> float | None:
         """None: the real runs do not differ."""
         return self.run_to_real / self.real_to_real if self.real_to_real else None
 
 
+class Chance(msgspec.Struct, frozen=True):
+    """Of random relabelings, which call any of the runs real: the fraction whose emulated runs are
+    at least as far beyond `NEAR_ENOUGH` (a p-value), and the fraction that is beyond it at all. The
+    second is how often emulated runs exceed it that are no different from real ones."""
+
+    as_far: float
+    too_far: float
+
+
 class Distance(msgspec.Struct, frozen=True):
-    """Median distances (to three places, as defined) by point, and the p-value of the test."""
+    """Median distances (to three places, as defined) and what chance makes of them, by point; and
+    the p-value of the test."""
 
     points: dict[str, Medians]
+    chances: dict[str, Chance]
     p: float
 
     @property
@@ -60,7 +77,13 @@ class Distance(msgspec.Struct, frozen=True):
         return all(medians.near_enough for medians in self.points.values())
 
     def as_json(self) -> dict[str, object]:
-        points = {point: msgspec.structs.asdict(one) for point, one in self.points.items()}
+        points = {
+            point: {
+                **msgspec.structs.asdict(medians),
+                "by_chance": msgspec.structs.asdict(self.chances[point]),
+            }
+            for point, medians in self.points.items()
+        }
         return {**points, "p": self.p}
 
 
@@ -77,43 +100,47 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
     """Compare what the first real recording's version logs, from `up` on."""
     assert len(reals) >= 2, "the distance between real runs needs two of them"
     assert runs, "the distance to real runs needs a run"
-    distances, count = _distances_of_pairs([*reals, *runs]), len(reals)
-    points = {}
-    for point in distances[0, 1]:
-        real = [by_point[point] for (_, j), by_point in distances.items() if j < count]
-        run = [by_point[point] for (i, j), by_point in distances.items() if i < count <= j]
-        points[point] = _medians(real, run)
-
-    overall = {pair: by_point[ALL] for pair, by_point in distances.items()}
-    overall |= {(j, i): far for (i, j), far in overall.items()}
+    far, count = _distances_of_pairs([*reals, *runs]), len(reals)
     members = list(range(count + len(runs)))
-    seen = _energy(overall, members, count)
+    points = {point: _medians(far[point], members, count) for point in far}
+    seen = _energy(far[ALL], members, count)
     shuffles, at_least_as_distant = definition_shuffles(1), 0
+    as_far, too_far = dict.fromkeys(far, 1), dict.fromkeys(far, 0)
     for _ in range(PERMUTATIONS):
         shuffles.shuffle(members)
-        at_least_as_distant += _energy(overall, members, count) >= seen - _ROUNDING
-    return Distance(points, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
+        at_least_as_distant += _energy(far[ALL], members, count) >= seen - _ROUNDING
+        for point in far:
+            medians = _medians(far[point], members, count)
+            as_far[point] += medians.excess >= points[point].excess - _ROUNDING
+            too_far[point] += not medians.near_enough
+    chances = {
+        point: Chance(as_far[point] / (PERMUTATIONS + 1), too_far[point] / PERMUTATIONS)
+        for point in far
+    }
+    return Distance(points, chances, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
 
 
 def real_runs_too_far(reals: Sequence[Recording]) -> dict[str, int]:
     """How many of the real runs are not near enough, by point, if each takes the place of an
     emulated one and is held to the others. With few recordings, many real runs are not."""
     assert len(reals) >= 3, "the others have a distance to each other"
-    distances = _distances_of_pairs(reals)
-    too_far = dict.fromkeys(distances[0, 1], 0)
-    for point, left_out in product(too_far, range(len(reals))):
-        others = [by_point[point] for pair, by_point in distances.items() if left_out not in pair]
-        own = [by_point[point] for pair, by_point in distances.items() if left_out in pair]
-        too_far[point] += not _medians(others, own).near_enough
+    far, numbers = _distances_of_pairs(reals), range(len(reals))
+    too_far = dict.fromkeys(far, 0)
+    for point, left_out in product(too_far, numbers):
+        in_turn = [*(n for n in numbers if n != left_out), left_out]
+        too_far[point] += not _medians(far[point], in_turn, len(reals) - 1).near_enough
     return too_far
 
 
-def _medians(real: Sequence[float], run: Sequence[float]) -> Medians:
-    return Medians(round(median(real), 3), round(median(run), 3))
+def _medians(far: Mapping[Pair, float], members: Sequence[int], reals: int) -> Medians:
+    """Of these members, the first are the real ones."""
+    real, run = members[:reals], members[reals:]
+    to_each_other = median([far[pair] for pair in combinations(real, 2)])
+    return Medians(round(to_each_other, 3), round(median([far[p] for p in product(real, run)]), 3))
 
 
-def _distances_of_pairs(recordings: Sequence[Recording]) -> dict[Pair, dict[str, float]]:
-    """By point, of what the first recording's version logs."""
+def _distances_of_pairs(recordings: Sequence[Recording]) -> dict[str, dict[Pair, float]]:
+    """By point, of each two in either order, and of what the first recording's version logs."""
     lens = lens_of(recordings[0], requests_from_ms=0)
     profiles = []
     for recording in recordings:
@@ -125,8 +152,11 @@ def _distances_of_pairs(recordings: Sequence[Recording]) -> dict[Pair, dict[str,
             for point in POINTS
         }
         profiles.append(_Profile(lanes, result_counts_of(recording, stalls_of(recording))))
-    pairs = combinations(range(len(profiles)), 2)
-    return {(i, j): _distances(profiles[i], profiles[j]) for i, j in pairs}
+    far: dict[str, dict[Pair, float]] = defaultdict(dict)
+    for i, j in combinations(range(len(profiles)), 2):
+        for point, distance in _distances(profiles[i], profiles[j]).items():
+            far[point][i, j] = far[point][j, i] = distance
+    return far
 
 
 def _distances(a: _Profile, b: _Profile) -> dict[str, float]:
@@ -154,12 +184,12 @@ def _mean_distance(
     return fmean([distance(a.get(key), b.get(key)) for key in keys]) if keys else 0.0
 
 
-def _energy(distances: dict[Pair, float], members: Sequence[int], reals: int) -> float:
+def _energy(distances: Mapping[Pair, float], members: Sequence[int], reals: int) -> float:
     """The energy distance of two samples: 0 when both come from one source."""
     xs, ys = members[:reals], members[reals:]
     across = fmean([distances[pair] for pair in product(xs, ys)])
     return 2 * across - _within(distances, xs) - _within(distances, ys)
 
 
-def _within(distances: dict[Pair, float], members: Sequence[int]) -> float:
+def _within(distances: Mapping[Pair, float], members: Sequence[int]) -> float:
     return fmean([distances[pair] for pair in combinations(members, 2)] or [0.0])

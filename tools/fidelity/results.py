@@ -139,7 +139,8 @@ class MixedResult(msgspec.Struct, frozen=True, kw_only=True):
 
 class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):
     """Median distances in one criterion of a script that was recorded several times; `p` of the
-    two-sample test over all criteria; `real_runs_too_far`: see emulator.conformance.distance."""
+    two-sample test over all criteria; `real_runs_too_far`, and `by_chance_as_far` and
+    `by_chance_too_far` of relabelings: see emulator.conformance.distance."""
 
     kafka: str
     script: str
@@ -150,6 +151,8 @@ class DistanceRow(msgspec.Struct, frozen=True, kw_only=True):
     real_runs: int
     our_runs: int
     p: float
+    by_chance_as_far: float
+    by_chance_too_far: float
 
     @property
     def near_enough(self) -> bool:
@@ -308,6 +311,8 @@ def distance_rows(
             real_runs=len(near.recordings),
             our_runs=near.runs,
             p=round(near.distance.p, 3),
+            by_chance_as_far=round(near.distance.chances[point].as_far, 3),
+            by_chance_too_far=round(near.distance.chances[point].too_far, 3),
         )
         for point, medians in near.distance.points.items()
     ]

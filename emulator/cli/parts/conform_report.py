@@ -161,5 +161,7 @@ def distance_lines(result: Near) -> Iterator[str]:
         text = CRITERIA[int(point)] if point.isdigit() else point
         ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
         figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>18.3f}{ratio:>8}"
-        yield f"  {text:<44}{figures}{'' if medians.near_enough else '   TOO FAR'}"
+        chance = result.distance.chances[point]
+        far = f"   TOO FAR (by chance as far: {chance.as_far:.2f})"
+        yield f"  {text:<44}{figures}{'' if medians.near_enough else far}"
     yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"

@@ -69,4 +69,16 @@ def test_the_json_names_each_point_and_the_p_value() -> None:
     one = real_runs()[0]
     told = distance([one, one], [one]).as_json()
     assert list(told) == ["1", "2", "3", "4", "5", "6", "7", "all", "p"]
-    assert told["4"] == {"real_to_real": 0.0, "run_to_real": 0.0}
+    by_chance = {"as_far": 1.0, "too_far": 0.0}
+    assert told["4"] == {"real_to_real": 0.0, "run_to_real": 0.0, "by_chance": by_chance}
+
+
+def test_chance_tells_a_difference_from_the_luck_of_few_recordings() -> None:
+    """Two recordings that are alike make any third too far; relabelings know that."""
+    reals = real_runs()
+    blank = [replace(run, events=run.events[: 60 + i]) for i, run in enumerate(reals * 2)]
+    assert distance(reals, blank).chances["all"].as_far < 0.01
+    luck = distance([reals[0], reals[0]], reals[1:])
+    assert not luck.points["all"].near_enough
+    assert luck.chances["all"].as_far > 0.05
+    assert luck.chances["all"].too_far > 0.3
