@@ -42,7 +42,7 @@ def standstills_of(real: Recording, steps: Sequence[Step]) -> tuple[Standstill, 
     """Those at the first action of each kind; a later one occupies no machine."""
     rounds_ms = sorted({result.t for result in real.results})
     period_ms = min(periods_ms(real).values(), default=0.0)
-    found, seen = [], set[str]()
+    standstills, seen = list[Standstill](), set[str]()
     for segment, step in enumerate(steps):
         action = step.action.name
         if not occupies_machine(step.action) or action in seen:
@@ -52,11 +52,12 @@ def standstills_of(real: Recording, steps: Sequence[Step]) -> tuple[Standstill, 
         if not 0 < after < len(rounds_ms):
             continue
         gap_ms = rounds_ms[after] - rounds_ms[after - 1]
-        # Of the rounds at both ends, each was due within a period of the gap's end.
+        # The driver stopped up to a period after the last round, so on average for half a period
+        # less than the gap.
         busy_us = round(gap_ms - period_ms / 2) * 1000 // 2
         if gap_ms > 2 * period_ms and _SHORTEST_US <= busy_us <= _LONGEST_US:
-            found.append(Standstill(segment, action, busy_us))
-    return tuple(found)
+            standstills.append(Standstill(segment, action, busy_us))
+    return tuple(standstills)
 
 
 def fitted_standstills(
