@@ -83,7 +83,7 @@ def test_nothing_is_chosen_for_other_segments_and_by_one_seed_in_four() -> None:
 
 
 def test_a_play_stands_still_where_the_recording_did() -> None:
-    """No result is reported for a while. A play delays each record by a part of the time, so that its
+    """No result is reported for a while. A play delays each record by a part of the time, so its
     gap is a little shorter."""
     real = read_recording(RECORDINGS / "repeats/kafka-2.6.3/random-pauses-6/1")
     script = script_of(real)
