@@ -77,13 +77,8 @@ class Distance(msgspec.Struct, frozen=True):
         return all(medians.near_enough for medians in self.points.values())
 
     def as_json(self) -> dict[str, object]:
-        points = {
-            point: {
-                **msgspec.structs.asdict(medians),
-                "by_chance": msgspec.structs.asdict(self.chances[point]),
-            }
-            for point, medians in self.points.items()
-        }
+        """What the definition's tool prints."""
+        points = {point: msgspec.structs.asdict(one) for point, one in self.points.items()}
         return {**points, "p": self.p}
 
 

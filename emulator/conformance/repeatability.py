@@ -30,6 +30,10 @@ class Near(msgspec.Struct, frozen=True):
             "runs": self.runs,
             "near_enough": self.distance.near_enough,
             "distance": self.distance.as_json(),
+            "by_chance": {
+                point: msgspec.structs.asdict(chance)
+                for point, chance in self.distance.chances.items()
+            },
         }
 
 

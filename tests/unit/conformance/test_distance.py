@@ -69,8 +69,7 @@ def test_the_json_names_each_point_and_the_p_value() -> None:
     one = real_runs()[0]
     told = distance([one, one], [one]).as_json()
     assert list(told) == ["1", "2", "3", "4", "5", "6", "7", "all", "p"]
-    by_chance = {"as_far": 1.0, "too_far": 0.0}
-    assert told["4"] == {"real_to_real": 0.0, "run_to_real": 0.0, "by_chance": by_chance}
+    assert told["4"] == {"real_to_real": 0.0, "run_to_real": 0.0}
 
 
 def test_chance_tells_a_difference_from_the_luck_of_few_recordings() -> None:
