@@ -255,6 +255,26 @@ def test_the_tests_of_every_named_mutant_are_there() -> None:
     assert [file for file in sorted(files) if not (ROOT / file).exists()] == []
 
 
+def test_the_words_that_choose_a_named_mutants_tests_are_there() -> None:
+    """A test that was renamed leaves `-k` without a choice. Numbers are those of hazards."""
+    lost = []
+    for mutant in read_list(NAMED):
+        tests = list(mutant.tests)
+        if "-k" not in tests:
+            continue
+        files = [ROOT / test.partition("::")[0] for test in tests if test.startswith("tests/")]
+        text = "".join(
+            one.read_text()
+            for file in files
+            for one in (file, *file.rglob("*.py"))
+            if one.is_file()
+        )
+        words = re.findall(r"\w+", tests[tests.index("-k") + 1])
+        chosen = [word for word in words if word not in ("and", "or", "not") and not word.isdigit()]
+        lost += [f"{mutant.name}: {word}" for word in chosen if word not in text]
+    assert lost == []
+
+
 def test_a_marker_that_chooses_files_stands_in_them(house: House) -> None:
     """`make test-slow-plays` and `test-shared` collect the files in which they find it."""
     elsewhere = [
