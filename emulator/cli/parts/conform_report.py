@@ -154,14 +154,17 @@ def chosen_line(choices: Choices, run: ChosenRun, played: Recording) -> str:
 
 def distance_lines(result: Near) -> Iterator[str]:
     """Per criterion, the distances between real runs, and from emulated to real runs."""
-    yield f"{len(result.recordings)} real runs, {result.runs} emulated runs; median distances"
-    head = f"{'real to real':>14}{'emulated to real':>18}{'ratio':>8}"
-    yield f"  {'criterion':<44}{head}   (at most {NEAR_ENOUGH})"
+    yield (
+        f"{len(result.recordings)} real runs, {result.runs} emulated runs; median distances,"
+        f" ratio at most {NEAR_ENOUGH}"
+    )
+    head = f"{'real to real':>14}{'emulated to real':>18}{'ratio':>8}{'as far':>9}"
+    yield f"  {'criterion':<19}{head}"
     for point, medians in result.distance.points.items():
         text = CRITERIA[int(point)] if point.isdigit() else point
         ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
         figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>18.3f}{ratio:>8}"
-        chance = result.distance.chances[point]
-        far = f"   TOO FAR (by chance as far: {chance.as_far:.2f})"
-        yield f"  {text:<44}{figures}{'' if medians.near_enough else far}"
+        chance = f"{result.distance.chances[point].as_far:>9.2f}"
+        yield f"  {text:<19}{figures}{chance}{'' if medians.near_enough else '  TOO FAR'}"
+    yield "  as far: of random relabelings of all runs, the fraction at least as far"
     yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"
