@@ -54,7 +54,7 @@ class Medians(msgspec.Struct, frozen=True):
         return self.run_to_real / self.real_to_real if self.real_to_real else None
 
 
-class Chance(msgspec.Struct, frozen=True):
+class Relabelings(msgspec.Struct, frozen=True):
     """Of random relabelings, which call any of the runs real: the fraction whose emulated runs are
     at least as far beyond `NEAR_ENOUGH` (a p-value), and the fraction that is beyond it at all. The
     second is how often emulated runs exceed it that are no different from real ones."""
@@ -64,11 +64,11 @@ class Chance(msgspec.Struct, frozen=True):
 
 
 class Distance(msgspec.Struct, frozen=True):
-    """Median distances (to three places, as defined) and what chance makes of them, by point; and
-    the p-value of the test."""
+    """Median distances (to three places, as defined), and those of relabelings, by point; and the
+    p-value of the test."""
 
     points: dict[str, Medians]
-    chances: dict[str, Chance]
+    relabelings: dict[str, Relabelings]
     p: float
 
     @property
@@ -108,11 +108,11 @@ def distance(reals: Sequence[Recording], runs: Sequence[Recording]) -> Distance:
             medians = _medians(far[point], members, count)
             as_far[point] += medians.excess >= points[point].excess - _ROUNDING
             too_far[point] += not medians.near_enough
-    chances = {
-        point: Chance(as_far[point] / (PERMUTATIONS + 1), too_far[point] / PERMUTATIONS)
+    relabelings = {
+        point: Relabelings(as_far[point] / (PERMUTATIONS + 1), too_far[point] / PERMUTATIONS)
         for point in far
     }
-    return Distance(points, chances, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
+    return Distance(points, relabelings, (at_least_as_distant + 1) / (PERMUTATIONS + 1))
 
 
 def real_runs_too_far(reals: Sequence[Recording]) -> dict[str, int]:

@@ -31,8 +31,8 @@ class Near(msgspec.Struct, frozen=True):
             "near_enough": self.distance.near_enough,
             "distance": self.distance.as_json(),
             "by_chance": {
-                point: msgspec.structs.asdict(chance)
-                for point, chance in self.distance.chances.items()
+                point: msgspec.structs.asdict(relabelings)
+                for point, relabelings in self.distance.relabelings.items()
             },
         }
 

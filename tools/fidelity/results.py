@@ -311,8 +311,8 @@ def distance_rows(
             real_runs=len(near.recordings),
             our_runs=near.runs,
             p=round(near.distance.p, 3),
-            by_chance_as_far=round(near.distance.chances[point].as_far, 3),
-            by_chance_too_far=round(near.distance.chances[point].too_far, 3),
+            by_chance_as_far=round(near.distance.relabelings[point].as_far, 3),
+            by_chance_too_far=round(near.distance.relabelings[point].too_far, 3),
         )
         for point, medians in near.distance.points.items()
     ]

@@ -164,7 +164,7 @@ def distance_lines(result: Near) -> Iterator[str]:
         text = CRITERIA[int(point)] if point.isdigit() else point
         ratio = "-" if medians.ratio is None else f"{medians.ratio:.2f}"
         figures = f"{medians.real_to_real:>14.3f}{medians.run_to_real:>18.3f}{ratio:>8}"
-        chance = f"{result.distance.chances[point].as_far:>9.2f}"
-        yield f"  {text:<19}{figures}{chance}{'' if medians.near_enough else '  TOO FAR'}"
+        as_far = f"{result.distance.relabelings[point].as_far:>9.2f}"
+        yield f"  {text:<19}{figures}{as_far}{'' if medians.near_enough else '  TOO FAR'}"
     yield "  as far: of random relabelings of all runs, the fraction at least as far"
     yield f"  can a two-sample test tell them apart? p = {result.distance.p:.3f} (below 0.05: yes)"

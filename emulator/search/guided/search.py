@@ -105,15 +105,15 @@ def sample(goal: Goal, seed: int, on_draw: OnCandidate) -> SearchResult:
         return SearchResult(tuple(agreeing), seed, (run.played, 0, 0), run.choices)
 
 
-def _fitted(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
+def _fitted(
+    goal: Goal, seed: int, group: SegmentGroup, *, has_boots: bool = False
+) -> dict[Choice, int]:
     """Phases and standstills are chosen when their group begins; parts of a divided group have
-    none."""
-    phases = {} if group.since else fitted(goal.phases, seed, group.segments)
-    return {**phases, **_fitted_standstills(goal, seed, group)}
-
-
-def _fitted_standstills(goal: Goal, seed: int, group: SegmentGroup) -> Candidate:
-    return {} if group.since else fitted_standstills(goal.standstills, seed, group.segments)
+    none. `has_boots`: a run that is improved keeps the phases of its boots."""
+    if group.since:
+        return {}
+    phases = {} if has_boots else fitted(goal.phases, seed, group.segments)
+    return phases | fitted_standstills(goal.standstills, seed, group.segments)
 
 
 def _agreeing_run(goal: Goal, run: GuidedRun, examined: Examined) -> AgreeingRun:
@@ -206,8 +206,7 @@ class Search:
         last_wrong: Disagreement | None = None
         tried = GroupHistory(
             group.segments,
-            # A run that is improved has its boots already.
-            (_fitted if self.start is None else _fitted_standstills)(self.goal, self.number, group),
+            _fitted(self.goal, self.number, group, has_boots=self.start is not None),
             memory.best.get(number),
             memory.records.get(number, NOWHERE),
             group.parties,

@@ -31,7 +31,7 @@ _LONGEST_US = max(_DRAWN_US) * _ROWS[_SPEED].warm[-1][1] // 1000
 
 @dataclass(frozen=True)
 class Standstill:
-    """Before and after the action that ends this segment."""
+    """The driver is busy for so long before and after the action that ends this segment."""
 
     segment: int
     action: str

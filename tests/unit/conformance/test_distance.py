@@ -7,6 +7,7 @@ from pathlib import Path
 
 from emulator.conformance.distance import distance, real_runs_too_far
 from emulator.conformance.recording import Recording, read_recording
+from emulator.conformance.repeatability import Near
 from tests.conformance.alterations import ALTERATIONS
 
 FOLDER = Path(__file__).parents[2] / "recordings" / "repeats" / "kafka-2.6.3" / "random-pauses-6"
@@ -72,12 +73,19 @@ def test_the_json_names_each_point_and_the_p_value() -> None:
     assert told["4"] == {"real_to_real": 0.0, "run_to_real": 0.0}
 
 
-def test_chance_tells_a_difference_from_the_luck_of_few_recordings() -> None:
+def test_relabelings_are_beside_the_distance_in_the_json() -> None:
+    """The distance itself is what the definition's tool prints."""
+    one = real_runs()[0]
+    told = Near(("1", "2"), 1, distance([one, one], [one])).as_json()
+    assert told["by_chance"]["4"] == {"as_far": 1.0, "too_far": 0.0}  # type: ignore[index]
+
+
+def test_relabelings_tell_a_difference_from_the_luck_of_few_recordings() -> None:
     """Two recordings that are alike make any third too far; relabelings know that."""
     reals = real_runs()
     blank = [replace(run, events=run.events[: 60 + i]) for i, run in enumerate(reals * 2)]
-    assert distance(reals, blank).chances["all"].as_far < 0.01
+    assert distance(reals, blank).relabelings["all"].as_far < 0.01
     luck = distance([reals[0], reals[0]], reals[1:])
     assert not luck.points["all"].near_enough
-    assert luck.chances["all"].as_far > 0.05
-    assert luck.chances["all"].too_far > 0.3
+    assert luck.relabelings["all"].as_far > 0.05
+    assert luck.relabelings["all"].too_far > 0.3

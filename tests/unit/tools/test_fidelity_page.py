@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from emulator.conformance.compare import Difference, Timing, Verdict
-from emulator.conformance.distance import Chance, Distance, Medians
+from emulator.conformance.distance import Distance, Medians, Relabelings
 from emulator.conformance.repeatability import Near
 from emulator.search.guided.choices import Choices, ChosenRun
 from emulator.search.guided.guided import GuidedMatch
@@ -115,8 +115,8 @@ def test_where_a_search_fails_more_seeds_may_match(tmp_path: Path) -> None:
 
 def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) -> None:
     medians = {"1": Medians(0.4, 0.42), "7": Medians(0.1, 0.3)}
-    chances = {"1": Chance(0.7, 0.2), "7": Chance(0.01, 0.3)}
-    distances = Distance(medians, chances, p=0.25)
+    relabelings = {"1": Relabelings(0.7, 0.2), "7": Relabelings(0.01, 0.3)}
+    distances = Distance(medians, relabelings, p=0.25)
     near, too_far = Near(("1", "2", "3"), 20, distances), {"1": 0, "7": 2}
     write_rows("distances", distance_rows("2.6.3", "raced", near, too_far), tmp_path)
     text = page(tmp_path, recording_result("2.6.3", "raced", "1", verdict(1), None))
@@ -124,7 +124,7 @@ def test_several_runs_of_one_script_have_ratios_and_a_p_value(tmp_path: Path) ->
     assert "| producer results | 0.100 | 0.300 | 3.00 | 2 of 3 | 0.30 (0.01) |" in text
     assert "3 real runs, 20 of ours, p = 0.250" in text
     assert "real runs exceed it in 2 of 6 cases, and ours in 1 of 2." in text
-    assert "than 95 of 100 relabelings in 1 (raced producer results 0.010)" in text
+    assert "than in 95 of 100 relabelings: 1 (raced producer results 0.010)." in text
 
 
 def version_result(
