@@ -16,7 +16,7 @@ from math import isqrt
 from emulator.kernel.rng import Chance, Stream, mix
 from emulator.kernel.scheduler import Task
 
-VERSION = 33
+VERSION = 34
 _BUCKETS = 256
 _BITS = (1 << 64) - 1
 _BELOW_BUCKET = (1 << 56) - 1
@@ -289,7 +289,7 @@ TABLE: Table = {
     # request, a controller that had read or deleted a notification sent the next one 4 to 5 ms
     # later at the median (2.4.1 to 2.7.2); with 0.25 ms here it was 2 to 3.
     "zk_request": Purpose(
-        _steady(250),
+        _steady(180),
         (20, ((0.0, 500), (0.5, 2000), (0.9, 6000), (1.0, 25000))),
         (80, ((0.0, 500), (0.5, 1200), (0.9, 2000), (0.97, 4000), (1.0, 8000))),
         (400, _quick(600)),
@@ -300,9 +300,9 @@ TABLE: Table = {
         (12, ((0.0, 500), (0.5, 2 * _MS), (0.9, 5 * _MS), (1.0, 12 * _MS))),
         (60, _quick(900)),
     ),
-    "zk_process": Purpose(_steady(150), (400, _quick(150))),
+    "zk_process": Purpose(_steady(110), (400, _quick(150))),
     "zk_reply": Purpose(
-        _steady(250),
+        _steady(180),
         (20, ((0.0, 300), (0.5, 1000), (0.9, 3000), (1.0, 12000))),
         (80, ((0.0, 400), (0.5, 1100), (0.9, 1900), (0.97, 3300), (1.0, 6500))),
         (400, _quick(600)),
@@ -837,8 +837,13 @@ TABLE: Table = {
     ),
     # An append that is refused for too small an ISR. Records that had waited in one connection, one
     # per request, until the ISR grew again: 2 refused within 26 ms (3.3.2), 20 in 111 ms (2.8.2).
+    # 75 of them on a slow machine, where boots took 3 s: the first record was acknowledged 1.4, 1.6
+    # and 1.8 s after the ISR had shrunk, with the producer's fourth retry, and once with its fifth,
+    # after 2.1 to 2.6 (2.6.3). So all 75 took less than 0.3 s, beside `net_produce`.
     "append_refused": Purpose(
-        _ms(1.5, 2.5, 3.5, 4.5, 6, 8, 15), (4, _ms(3, 5, 7, 9, 11, 13, 20)), paced=True
+        _ms(0.03, 0.05, 0.07, 0.1, 0.15, 0.25, 0.6),
+        (2, _ms(3, 4.5, 6, 8, 10, 13, 18)),
+        (20, _ms(0.3, 0.5, 0.7, 0.9, 1.2, 1.6, 3)),
     ),
     # Between two runs of a periodic task that make up for missed runs.
     "missed_run": Purpose(((0.0, 100), (0.5, 600), (0.9, 2500), (1.0, 10 * _MS))),
@@ -889,7 +894,8 @@ TABLE: Table = {
     "client_start": Purpose(((0.0, 20 * _MS), (0.8, 150 * _MS), (1.0, 220 * _MS))),
     # A driver is late by the same time in all its rounds, which differs from driver to driver
     # (medians of 338: 1 to 19 ms), and by less than a millisecond more or less in nine of ten
-    # (226,825 results: 1 percent below -1 ms, 5 above 2, 1 above 4).
+    # (226,825 results: 1 percent below -1 ms, 5 above 2, 1 above 4). Of 7,308 rounds before the
+    # first fault 1.1 percent were 4 ms later than the median or more, 0.2 6 ms, 0.05 9, 0.01 12.
     "producer_lateness": Purpose(
         ((0.0, 300), (0.4, 1500), (0.6, 3 * _MS), (0.8, 6 * _MS), (0.9, 9 * _MS), (1.0, 14 * _MS))
     ),
@@ -897,11 +903,12 @@ TABLE: Table = {
         (
             (0.0, 0),
             (0.3, 150),
-            (0.75, 500),
-            (0.88, 1200),
-            (0.95, 2300),
-            (0.99, 5 * _MS),
-            (1.0, 24 * _MS),
+            (0.75, 450),
+            (0.9, 1150),
+            (0.96, 2200),
+            (0.985, 3600),
+            (0.995, 6 * _MS),
+            (1.0, 11 * _MS),
         )
     ),
     # Around a resume: the first result of eight brief-lag came 1,550 or 1,551 ms after the last.
