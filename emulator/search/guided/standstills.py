@@ -10,6 +10,7 @@ search would seldom meet one at the right action. As for phases, a choice is alw
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,8 @@ from emulator.search.guided.phases import is_fitted, near
 from emulator.worlds.latency import TABLE, Latencies
 
 _BUSY, _SPEED = "stimulus_busy", "speed"
+LATE = 1.3
+"""Periods between two rounds of which one was late. One round in 10,000 is so late elsewhere."""
 _ENOUGH_US = 2000
 _ROWS = {purpose: TABLE[purpose] for purpose in (_BUSY, _SPEED)}
 _DRAWN_US = [us for _, row in _ROWS[_BUSY].cold for _, us in row if us]
@@ -40,24 +43,51 @@ class Standstill:
 
 def standstills_of(real: Recording, steps: Sequence[Step]) -> tuple[Standstill, ...]:
     """Those at the first action of each kind; a later one occupies no machine."""
-    rounds_ms = sorted({result.t for result in real.results})
-    period_ms = min(periods_ms(real).values(), default=0.0)
+    rounds_ms = defaultdict[str, set[int]](set)
+    for result in real.results:
+        rounds_ms[f"{result.topic}-{result.partition} acks={result.acks}"].add(result.t)
+    periods = periods_ms(real)
+    fastest_ms = min(periods.values(), default=0.0)
+    fast = [key for key, period_ms in periods.items() if period_ms == fastest_ms]
     standstills, seen = list[Standstill](), set[str]()
     for segment, step in enumerate(steps):
         action = step.action.name
         if not occupies_machine(step.action) or action in seen:
             continue
         seen.add(action)
-        after = bisect_right(rounds_ms, step.at_us / 1000)
-        if not 0 < after < len(rounds_ms):
-            continue
-        gap_ms = rounds_ms[after] - rounds_ms[after - 1]
-        # The driver stopped up to a period after the last round, so on average for half a period
-        # less than the gap.
-        busy_us = round(gap_ms - period_ms / 2) * 1000 // 2
-        if gap_ms > 2 * period_ms and _SHORTEST_US <= busy_us <= _LONGEST_US:
+        # A driver that stands still has no results at all; a partition may also wait for a leader.
+        shown = [_busy_us(sorted(rounds_ms[key]), fastest_ms, step.at_us) for key in fast]
+        busy_us = min((us for us in shown if us is not None), default=0)
+        if busy_us:
             standstills.append(Standstill(segment, action, busy_us))
     return tuple(standstills)
+
+
+def _busy_us(rounds_ms: Sequence[int], period_ms: float, at_us: int) -> int | None:
+    """How long before and after this time the driver stood still, by the results of one partition.
+    0: it did not; None: they do not tell, because records were not acknowledged."""
+    longest_ms = _LONGEST_US // 500
+
+    def is_late(gap_ms: int) -> bool:
+        return LATE * period_ms < gap_ms <= longest_ms
+
+    last = bisect_right(rounds_ms, at_us / 1000)
+    first = last - 1
+    if not 0 < last < len(rounds_ms):
+        return None
+    # A late round may lie in the middle of it.
+    while first > 0 and is_late(rounds_ms[first] - rounds_ms[first - 1]):
+        first -= 1
+    while last + 1 < len(rounds_ms) and is_late(rounds_ms[last + 1] - rounds_ms[last]):
+        last += 1
+    gap_ms = rounds_ms[last] - rounds_ms[first]
+    # The driver stopped up to a period after the last round, so on average for half a period less
+    # than the gap.
+    busy_us = round(gap_ms - period_ms / 2) * 1000 // 2
+    goes_on = last + 1 < len(rounds_ms) and rounds_ms[last + 1] - rounds_ms[last] <= longest_ms
+    if busy_us > _LONGEST_US or not goes_on:
+        return None
+    return busy_us if gap_ms > 2 * period_ms and busy_us >= _SHORTEST_US else 0
 
 
 def fitted_standstills(
