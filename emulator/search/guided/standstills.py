@@ -55,7 +55,7 @@ def standstills_of(real: Recording, steps: Sequence[Step]) -> tuple[Standstill, 
         if not occupies_machine(step.action) or action in seen:
             continue
         seen.add(action)
-        # A driver that stands still has no results at all; a partition may also wait for a leader.
+        # A standstill delays the results of all partitions; one alone may wait for a leader.
         shown = [_busy_us(sorted(rounds_ms[key]), fastest_ms, step.at_us) for key in fast]
         busy_us = min((us for us in shown if us is not None), default=0)
         if busy_us:
