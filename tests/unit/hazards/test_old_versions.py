@@ -388,6 +388,30 @@ def test_a_follower_that_led_without_a_record_and_does_not_fetch(version: str, n
     assert recognise(missing, history.tell(e.FetchSent, 2, 1, fetched, 0).events) == ""
 
 
+@pytest.mark.parametrize(
+    ("version", "leader_leo", "to_offset", "name"),
+    [
+        ("0.8.2", 6, 0, "KAFKA-2477"),
+        ("0.8.2", 5, 0, ""),
+        ("0.8.2", 6, 3, ""),
+        ("0.9.0", 6, 0, ""),
+    ],
+)
+def test_a_follower_that_drops_its_log_when_its_leader_has_grown_past_it(
+    version: str, leader_leo: int, to_offset: int, name: str
+) -> None:
+    """Its fetch at 6 was out of range, as its leader's log ended at 5."""
+    history = running(version).appended(1, 0, 5).copied(0, 5, 2, 3).hw(1, 5).hw(3, 5)
+    history.tell(e.BecomesFollower, 3, ORDERS, 1, 0, 5, 5).copied(5, 6, 3, epoch=1)
+    if leader_leo > 5:
+        history.appended(1, 5, leader_leo)
+    history.tell(e.LogTruncated, 3, ORDERS, 6, to_offset)
+    history.events[-1] = msgspec.structs.replace(
+        history.events[-1], thread="ReplicaFetcherThread-0-1"
+    )
+    assert named(history, "truncations spare the committed") == {name}
+
+
 @pytest.mark.parametrize(("version", "name"), [("0.8.2", "KAFKA-1546"), ("0.9.0", "")])
 def test_a_follower_that_is_expelled_for_the_messages_that_it_lacks(
     version: str, name: str
