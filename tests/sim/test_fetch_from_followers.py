@@ -37,7 +37,8 @@ def play(folder: Path, profile: str, faults: str = "") -> list[AnyEvent]:
     path = folder / "racks.yaml"
     path.write_text(SCENARIO.format(profile=profile, faults=faults))
     # With seed 1 a consumer gets one record of 100 after 75 ms: the slowest of its first responses.
-    # The bound below is 50; 21 of 24 seeds keep it. No recording has consumers.
+    # The bound below is 50; 21 of 24 seeds keep it. No recording says when a
+    # consumer read a record.
     with Session(load(path), PlayOptions(seed=2)) as session:
         session.run.play()
         return session.events

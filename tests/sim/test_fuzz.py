@@ -68,7 +68,7 @@ ONCE_WITHOUT_A_NAME = [
     (0x3A000208, "1.1", "zk", "lossy restart"),
     (0x3A000474, "2.7", "rpc", "missed deletion"),
     (0x3A000680, "0.8.2", "zk", "lock held across ZooKeeper"),
-    (0x3A000680, "0.8.2", "zk", "KAFKA-2477"),
+    (0x3A000680, "0.8.2", "zk", "KAFKA-2143"),
     (0x3A000696, "0.8.2", "zk", "lossy restart"),
     (0x37000355, "2.1", "zk", "not told while shutting down"),
     (0x3B0005C8, "0.9.0", "zk", "KAFKA-5758"),

@@ -529,7 +529,7 @@ def test_5_5_from_0_8_2_to_2_0_0_a_shorter_leader_stops_a_broker_unless_it_may_e
 def test_5_5_in_0_8_2_whoever_is_out_of_range_of_a_longer_leader_drops_its_whole_log(
     how: dict[str, object], keeps: bool
 ) -> None:
-    """KAFKA-2477: the leader has 0 to 9, the follower 0 to 2."""
+    """KAFKA-2143: the leader has 0 to 9, the follower 0 to 2."""
     with out_of_range(how, leader_ends_at=10) as play:
         play << "to 2: ListOffsetsRequest" >> answers(2, ListOffsetsResponse(Errors.NONE, 0))
         if keeps:

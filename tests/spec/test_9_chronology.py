@@ -20,7 +20,7 @@ GUARDS = [
     ("0.9", "lag by time only (KAFKA-1546)", "lag-by-time-only"),
     ("0.9", "ephemeral owner check", "own-ephemeral-checked"),
     ("0.9", "acks above 1 are refused (KAFKA-1697)", "acks-are-all-or-one"),
-    ("0.9", "out of range keeps what both have (KAFKA-2477)", "log-in-range-kept"),
+    ("0.9", "out of range keeps what both have (KAFKA-2143)", "log-in-range-kept"),
     ("0.10.2", "caught-up rule with previous fetch (KAFKA-4485)", "caught-up-by-last-fetch"),
     ("0.10.2", "HW waits for caught-up replicas (KAFKA-4485)", "hw-waits-for-caught-up"),
     ("0.10.2", "caught-up time reset on becoming leader (KAFKA-4485)", "caught-up-time-reset"),

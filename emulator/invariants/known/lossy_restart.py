@@ -12,6 +12,7 @@ from emulator.invariants.truncations_spare_the_committed import CommittedRecords
 from emulator.trace import events as e
 from emulator.trace.events import AnyEvent
 from emulator.trace.state import CoreState
+from emulator.trace.state.fetches import thread_key
 from emulator.trace.state.logs import missing
 from emulator.trace.values import TopicPartition
 
@@ -64,8 +65,8 @@ class LossyRestart(Hazard):
 
 def _leader_of_thread(event: AnyEvent) -> int:
     """From which broker the fetcher thread of an event fetches; -1: it is no fetcher thread."""
-    number = event.thread.rpartition("-")[2]
-    return int(number) if event.thread.startswith("ReplicaFetcherThread-") else -1
+    key = thread_key(event.thread)
+    return -1 if key is None else key[0]
 
 
 class _Losses:

@@ -25,7 +25,8 @@ ThreadKey = tuple[int, int]
 
 
 @cache  # Needed for every Fetch of a run; a cluster has a few dozen such names.
-def _thread_key(name: str) -> ThreadKey | None:
+def thread_key(name: str) -> ThreadKey | None:
+    """None: it is no fetcher thread."""
     match = _THREAD.fullmatch(name)
     return None if match is None else (int(match[2]), int(match[1]))
 
@@ -110,7 +111,7 @@ class Fetches:
         self, event: e.FetchSent | e.PartitionDelayed | e.PartitionMarkedFailed
     ) -> FetcherThread | None:
         """The fetcher thread of this event; None if a client sent the fetch."""
-        key = _thread_key(event.thread)
+        key = thread_key(event.thread)
         if key is None:
             return None
         threads = self.threads.setdefault(event.broker, {})

@@ -391,7 +391,7 @@ def test_a_follower_that_led_without_a_record_and_does_not_fetch(version: str, n
 @pytest.mark.parametrize(
     ("version", "leader_leo", "to_offset", "name"),
     [
-        ("0.8.2", 6, 0, "KAFKA-2477"),
+        ("0.8.2", 6, 0, "KAFKA-2143"),
         ("0.8.2", 5, 0, ""),
         ("0.8.2", 6, 3, ""),
         ("0.9.0", 6, 0, ""),
@@ -406,6 +406,7 @@ def test_a_follower_that_drops_its_log_when_its_leader_has_grown_past_it(
     if leader_leo > 5:
         history.appended(1, 5, leader_leo)
     history.tell(e.LogTruncated, 3, ORDERS, 6, to_offset)
+    assert named(history, "truncations spare the committed") == {""}, "no fetcher thread did it"
     history.events[-1] = msgspec.structs.replace(
         history.events[-1], thread="ReplicaFetcherThread-0-1"
     )

@@ -59,7 +59,7 @@ EPOCHS_DROPPED_AT_LOG_END = Guard(
 
 LOG_IN_RANGE_KEPT = Guard(
     name="log-in-range-kept",
-    kafka="KAFKA-2477",
+    kafka="KAFKA-2143",
     since="0.9",
     does="A follower whose fetch is out of range keeps the records that the leader has too."
     " Without it: unless the leader's log is shorter, it drops its whole log and restarts"
