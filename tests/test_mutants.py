@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ast
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tools.mutants.__main__ import Outcome, command, judge, trial
+from tools.mutants.__main__ import Copies, Outcome, command, in_parallel, judge, trial
 from tools.mutants.names import (
     Mutant,
     Unusable,
@@ -208,6 +212,42 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path) -> None:
     )
     assert done.stdout.splitlines()[-1] == "interrupted"
     assert [path.name for path in tmp_path.iterdir()] == ["project"]
+
+
+WAITS = (sys.executable, "-c", "import signal; signal.pause()")
+
+
+def test_an_interrupt_while_a_process_starts_ends_that_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copies = Copies(tmp_path, tmp_path / "copies")
+
+    class Interrupted(subprocess.Popen[str]):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            copies.close()
+
+    monkeypatch.setattr(subprocess, "Popen", Interrupted)
+    assert copies.run(tmp_path, WAITS, timeout=30)[0] == -signal.SIGKILL
+
+
+def test_an_interrupt_while_the_work_is_handed_out_ends_what_runs(tmp_path: Path) -> None:
+    copies = Copies(tmp_path, tmp_path / "copies")
+    begun, codes = threading.Event(), []
+
+    class Mutants(list[str]):
+        def __iter__(self) -> Iterator[str]:
+            yield "first"
+            begun.wait()
+            raise KeyboardInterrupt
+
+    def work(copies: Copies, _: str) -> None:
+        begun.set()
+        codes.append(copies.run(tmp_path, WAITS, timeout=30)[0])
+
+    with pytest.raises(KeyboardInterrupt):
+        list(in_parallel(copies, 1, work, Mutants()))
+    assert codes == [-signal.SIGKILL]
 
 
 def test_who_must_notice() -> None:

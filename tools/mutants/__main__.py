@@ -79,10 +79,12 @@ def pytest_command(arguments: Sequence[str]) -> list[str]:
 
 @dataclass
 class Copies:
-    """Copies of the tree, one per job, and what runs in them; all of it ends with `close`."""
+    """Copies of the tree, one per job, and what runs in them; all of it ends with `close`, also a
+    process that a thread is just starting."""
 
     root: Path
     folder: Path
+    closed: bool = False
     running: set[subprocess.Popen[str]] = field(default_factory=set)
     idle: queue.SimpleQueue[Path] = field(default_factory=queue.SimpleQueue)
 
@@ -125,6 +127,8 @@ class Copies:
             start_new_session=True,
         )
         self.running.add(process)
+        if self.closed:  # set before `close` looks at `running`: one of the two ends the process
+            end_session(process)
         try:
             output, _ = process.communicate(timeout=timeout)
             return process.returncode, output
@@ -136,6 +140,7 @@ class Copies:
             self.running.discard(process)
 
     def close(self) -> None:
+        self.closed = True
         for process in list(self.running):
             end_session(process)
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -222,8 +227,8 @@ def in_parallel(
 ) -> Iterator[R]:
     """The results as they come; the first exception, Ctrl-C among them, ends everything."""
     with ThreadPoolExecutor(jobs) as pool:
-        futures = [pool.submit(work, copies, one) for one in todo]
         try:
+            futures = [pool.submit(work, copies, one) for one in todo]
             for future in as_completed(futures):
                 yield future.result()
         except BaseException:
