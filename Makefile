@@ -14,7 +14,7 @@ JOBS = 2
 # The files with tests of a marker: to import all the others takes each worker 8 s.
 MARKED = $(shell grep -rlE '\bmark\.$(1)\b' --include='test_*.py' tests)
 # Recordings of real Kafka, for `make fidelity`.
-RECORDINGS = $(or $(wildcard ../shared/recordings),tests/recordings)
+RECORDINGS = $(or $(wildcard ../shared/recordings ../shared/recordings-unmatched),tests/recordings)
 
 export HYPOTHESIS_STORAGE_DIRECTORY = .venv/cache/hypothesis
 # Compiled modules are kept also where the environment says otherwise, as images for containers do:

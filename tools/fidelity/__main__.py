@@ -1,6 +1,6 @@
 """`make fidelity`: plays every recording; writes docs/fidelity/*.csv, and the page from them.
 
-The folder given holds `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
+The folders given hold `kafka-<version>/<recording>/`, and perhaps, of scripts that were recorded
 several times, `repeats/kafka-<version>/<script>/<n>/`. Stories that were recorded on every version
 line are in `tools/fidelity/recordings/kafka-<version>/<story>/`, random scripts, recorded by `isr
 record --random`, in `tools/fidelity/recordings/random/kafka-<version>/<seed>/<n>/`.
@@ -21,6 +21,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 
 from emulator.conformance import player
@@ -280,7 +281,9 @@ def replay_choices(
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tools.fidelity", description=__doc__)
-    parser.add_argument("recordings", type=Path, help="folder with kafka-<version>/<recording>/")
+    parser.add_argument(
+        "recordings", type=Path, nargs="+", help="folders with kafka-<version>/<recording>/"
+    )
     parser.add_argument("--versions", nargs="*", default=[], metavar="VERSION")
     parser.add_argument("--seeds", type=int, default=40, help="random seeds for each recording")
     parser.add_argument(
@@ -315,7 +318,7 @@ def main() -> int:
     options = parser.parse_args()
     until_s = time.monotonic() + options.minutes * 60
     files = {
-        "recordings": given_cases(options.recordings),
+        "recordings": chain.from_iterable(map(given_cases, options.recordings)),
         "versions": version_cases(),
         "random": random_cases(),
     }
