@@ -99,7 +99,7 @@ def acknowledgements_at_once() -> None:
     from emulator.kafka.broker.partition import Partition
     from emulator.kafka.model.errors import Errors
 
-    async def at_once(*_: Any) -> Errors:
+    def at_once(*_: Any) -> Errors:
         return Errors.NONE
 
     Partition.check_enough_replicas_reach_offset = at_once

@@ -30,7 +30,7 @@ from tests.interaction.hosting import (
 from tests.interaction.playbook import Incoming, after_ms, answers, breaks
 
 ASKS_EPOCH = "to 2: OffsetsForLeaderEpochRequest"
-SESSION = 33
+SESSION, NO_SESSION = 33, 0
 
 
 def following(*others: TopicPartition, **settings: object) -> Hosting:
@@ -430,9 +430,11 @@ def test_a_leader_that_is_behind_or_does_not_lead_delays_that_partition_only() -
             << "to 2: Fetch orders-1@1 -orders-0"
             >> answered(fetched(ORDERS_1, error=moved))
             << "orders-1 delayed: NOT_LEADER_OR_FOLLOWER"
+            << "to 2: Fetch nothing new -orders-1"
+            >> answered(session=NO_SESSION)
             >> after_ms(999)
             >> after_ms(1)
-            << "to 2: Fetch orders-0@0"
+            << "to 2: Fetch orders-0@0 orders-1@1"
         )
 
 
@@ -442,6 +444,8 @@ def test_who_is_fenced_fails_until_the_next_leader_and_isr() -> None:
             play
             >> answered(fetched(ORDERS_0, error=Errors.FENCED_LEADER_EPOCH))
             << "orders-0 marked as failed: FENCED_LEADER_EPOCH"
+            << "to 2: Fetch nothing new -orders-0"
+            >> answered(session=NO_SESSION)
             >> after_ms(60_000)
         )
         assert list(play.fetchers.failed_partitions) == [ORDERS_0]
@@ -497,6 +501,7 @@ def test_a_follower_that_is_fenced_while_it_asks_for_the_leaders_end_fails() -> 
     with out_of_range(following()) as play:
         play >> answers(2, ListOffsetsResponse(Errors.FENCED_LEADER_EPOCH, -1))
         play << "orders-0 marked as failed: FENCED_LEADER_EPOCH"
+        play << "to 2: Fetch nothing new -orders-0"
         assert list(play.fetchers.failed_partitions) == [ORDERS_0]
 
 
@@ -533,6 +538,7 @@ def test_a_leader_that_cannot_say_its_offsets_delays_the_partition() -> None:
             << "to 2: ListOffsetsRequest"
             >> answers(2, ListOffsetsResponse(Errors.NOT_LEADER_OR_FOLLOWER, -1))
             << "orders-0 delayed: OFFSET_OUT_OF_RANGE"
+            << "to 2: Fetch nothing new -orders-0"
         )
 
 
@@ -562,6 +568,7 @@ def test_a_throttled_partition_that_is_out_of_sync_is_left_out_and_one_in_sync_n
 def test_when_the_rate_has_fallen_it_is_fetched_again() -> None:
     with throttled() as play:
         play >> answered(fetched(ORDERS_0, 0, hw=5), fetched(ORDERS_1, 0, hw=5)) << "hw 1" << "hw 1"
+        play << "to 2: Fetch nothing new -orders-0 -orders-1" >> answered(session=NO_SESSION)
         play >> after_ms(9_000)
         waited = 9_000
         while not play.said:

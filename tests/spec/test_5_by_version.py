@@ -232,6 +232,7 @@ def test_5_4_a_disk_that_fails_at_a_diverging_epoch_fails_the_partition() -> Non
         play.disk.directories[0].failed = True
         play >> answered(fetched(ORDERS_0, diverging=(4, 7)))
         play << "orders-0 marked as failed: KAFKA_STORAGE_ERROR"
+        play << "to 2: Fetch nothing new -orders-0"
         assert list(play.fetchers.failed_partitions) == [ORDERS_0]
 
 
@@ -560,7 +561,10 @@ def test_5_5_what_begins_before_the_log_end_is_not_appended(
     with following(**how) as play:
         play >> answered(fetched(ORDERS_0, 0, 1)) << "to 2: Fetch orders-0@2"
         play >> answered(fetched(ORDERS_0, 1))
-        play << f"{reaction}: the first offset 1 is less than the next offset 2" >> after_ms(5_000)
+        play << f"{reaction}: the first offset 1 is less than the next offset 2"
+        if "marked as failed" in reaction:
+            play << "to 2: Fetch nothing new -orders-0" >> answered(session=0)
+        play >> after_ms(5_000)
         assert (ORDERS_0 in play.fetchers.failed_partitions) == ("marked as failed" in reaction)
         assert play.hosted().log.log_end_offset == 2
         play.forget()

@@ -390,16 +390,19 @@ class KafkaApis:
         if isinstance(log, Errors):
             return m.ListOffsetsResponse(log, -1)
         if request.timestamp_ms is not None:
-            offset, timestamp_ms = hosted.offset_for_time(request.timestamp_ms, log)
-            return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch, timestamp_ms)
+            timed = hosted.offset_for_time(request.timestamp_ms, log)
+            if isinstance(timed, Errors):
+                return m.ListOffsetsResponse(timed, -1)
+            offset, timestamp_ms, epoch = timed
+            return m.ListOffsetsResponse(Errors.NONE, offset, epoch, timestamp_ms)
         # A leader always knows its log start, but not always the end of its committed records.
-        offset = log.log_start_offset
-        if not request.earliest:
-            latest = hosted.latest_offset(request.replica_id, log)
-            if isinstance(latest, Errors):
-                return m.ListOffsetsResponse(latest, -1)
-            offset = latest
-        return m.ListOffsetsResponse(Errors.NONE, offset, hosted.leader_epoch)
+        if request.earliest:
+            start = log.log_start_offset
+            return m.ListOffsetsResponse(Errors.NONE, start, log.epochs.epoch_of_start(start))
+        latest = hosted.latest_offset(request.replica_id, log)
+        if isinstance(latest, Errors):
+            return m.ListOffsetsResponse(latest, -1)
+        return m.ListOffsetsResponse(Errors.NONE, latest, hosted.leader_epoch)
 
     # -- control -----------------------------------------------------------------------------------
 

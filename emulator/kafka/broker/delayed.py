@@ -61,7 +61,7 @@ class DelayedProduce(DelayedOperation):
                 if hosted is None:
                     error: Errors | None = self._error_of_unhosted(partition)
                 else:
-                    error = await hosted.check_enough_replicas_reach_offset(
+                    error = hosted.check_enough_replicas_reach_offset(
                         status.required_offset, self._acks
                     )
                 if error is not None:

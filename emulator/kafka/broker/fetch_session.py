@@ -380,6 +380,11 @@ class FetchSessionHandler:
         """Whether the next request has to contain every partition."""
         return self.epoch == INITIAL_EPOCH
 
+    @property
+    def can_forget(self) -> bool:
+        """Whether the leader has partitions of this session that a request can drop."""
+        return bool(self._partitions) and not self.is_full
+
     def fetch_of(self, partition: TopicPartition) -> FetchPartition | None:
         """The last fetch of a partition, whether or not that request contained it."""
         return self._partitions.get(partition)

@@ -119,6 +119,12 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
             )
             self._reorder((key, self[key]) for key in keys)
 
+    def error_order(self, partitions: Iterable[TopicPartition]) -> Iterable[TopicPartition]:
+        """The order of a thread's partitionsWithError, in which they are moved to the end."""
+        if self.in_hash_map:
+            return partitions  # which they keep their places in
+        return self._library.set_order(partitions, lambda key: topic_partition_hash(*key))
+
     def rebuild(self) -> None:
         """Reorder after a truncation round (PartitionStates.set): a topic's partitions come
         together, at the place of the first of them in a Map of all of them."""

@@ -30,6 +30,7 @@ from emulator.kafka.profiles.guards.following import (
     FETCH_FENCING,
     FETCHER_SHUTDOWN_ENDS_FETCH,
     LOG_START_FOLLOWED,
+    ONE_BACK_OFF,
     TRUNCATION_BEFORE_WATERMARK,
     TRUNCATION_BY_EPOCH,
     TRUNCATION_IN_ROUNDS,
@@ -77,12 +78,15 @@ class ReplicaFetcherThread:
         self._context, self._hosted = context, hosted
         self._quota, self._out_of_range = quota, out_of_range
         self._failed_partitions = failed_partitions
+        self._with_errors: dict[TopicPartition, str] = {}
+        """What is delayed when a response has been processed, with the reason."""
         self._truncates_by_epoch = TRUNCATION_BY_EPOCH in context.guards
         self._failed_leave = FAILED_PARTITIONS_LEAVE in context.guards
         self._in_rounds = TRUNCATION_IN_ROUNDS in context.guards
         self._truncates_first = TRUNCATION_BEFORE_WATERMARK in context.guards
         self._follows_log_start = LOG_START_FOLLOWED in context.guards
         self._fenced = FETCH_FENCING in context.guards
+        self._one_back_off = ONE_BACK_OFF in context.guards
         self._completes_fetches = FOLLOWER_HW_COMPLETES_FETCHES in context.guards
         self._with_new_hw: list[Partition] = []
         self._shutdown_ends_fetch = FETCHER_SHUTDOWN_ENDS_FETCH in context.guards
@@ -186,11 +190,11 @@ class ReplicaFetcherThread:
         await self._map_changed.wait(self._context.config.replica_fetch_backoff_ms * 1000)
 
     def _build_fetch(self) -> ToFetch | None:
-        """The partitions that are ready, in order; None if there are none. Throttled out-of-sync
-        partitions are left out (shouldFollowerThrottle)."""
+        """The partitions that are ready, in order. Throttled out-of-sync partitions are left out
+        (shouldFollowerThrottle). Without any, a request still has the leader forget the session's
+        partitions, and so ends the session; None if it has none (ReplicaFetcherThread.scala@2.6.3
+        buildFetch)."""
         states = self.partitions
-        if not states:
-            return None
         # Only offsets have changed: the session's state of the other partitions is still valid.
         if not (states.has_other_changes or self._session.is_full or self._quota.throttles):
             moved = [self._fetch_of(p, states[p]) for p in states.changed]
@@ -213,7 +217,7 @@ class ReplicaFetcherThread:
         states.changed.clear()
         if states.in_hash_map:
             fetches = {partition: fetches[partition] for partition in states.request_order(fetches)}
-        return self._session.build(fetches) if fetches else None
+        return self._session.build(fetches) if fetches or self._session.can_forget else None
 
     def _fetch_of(
         self, partition: TopicPartition, state: PartitionFetchState
@@ -299,20 +303,22 @@ class ReplicaFetcherThread:
                 else:
                     # Mostly NOT_LEADER_OR_FOLLOWER, no longer or not yet. The same leader is tried
                     # again until the controller sends a new one.
-                    self._delay_partition(partition, answer.error.name)
+                    self._with_errors[partition] = answer.error.name
         if diverging:
             await self._truncate_on_fetch_response(diverging)
+        await self._handle_partitions_with_errors()
 
     async def _on_disconnected(self) -> None:
         """The leader may have died with its session: the next request contains every partition."""
         self._session.close_existing()
         if self._running:
             async with self._map_lock:
-                # Twice the back-off in total: the thread waits here, then delays every partition
-                # (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
-                await self._back_off()
-                for partition in list(self.partitions):
-                    self._delay_partition(partition, "DISCONNECTED")
+                if not self._one_back_off:
+                    # Twice the back-off in total: the thread waits here, then delays every
+                    # partition (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
+                    await self._back_off()
+                self._with_errors = dict.fromkeys(self.partitions, "DISCONNECTED")
+            await self._handle_partitions_with_errors()
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
@@ -403,26 +409,34 @@ class ReplicaFetcherThread:
             if isinstance(error, KafkaError) and error.error is Errors.FENCED_LEADER_EPOCH:
                 self._on_partition_fenced(partition, request_epoch)
             else:
-                self._delay_partition(partition, Errors.OFFSET_OUT_OF_RANGE.name)
+                self._with_errors[partition] = Errors.OFFSET_OUT_OF_RANGE.name
             return
         self.partitions.set_fetch_offset(partition, offset)
         self.partitions.update_and_move_to_end(partition, state)
 
     # -- errors of one partition -------------------------------------------------------------------
 
-    def _delay_partition(self, partition: TopicPartition, reason: str) -> None:
-        """Leave a partition out for a back-off; a partition that is already delayed keeps its time
-        (delayPartitions)."""
-        state, kernel = self.partitions.get(partition), self._context.kernel
-        if state is None or state.is_delayed(kernel.now):
-            return
+    async def _handle_partitions_with_errors(self) -> None:
+        """Those of a response come after all others (handlePartitionsWithErrors)."""
+        if self._with_errors:
+            async with self._map_lock:
+                self._delay_partitions()
+
+    def _delay_partitions(self) -> None:
+        """Leave the partitions with errors out for a back-off, at the end of the order; one that is
+        already delayed keeps its time (delayPartitions)."""
+        now_us = self._context.kernel.now
         backoff_ms = self._context.config.replica_fetch_backoff_ms
-        state.delayed_until_us = kernel.now + backoff_ms * 1000
-        self.partitions.update_and_move_to_end(partition, state)
-        self.partitions.has_other_changes = True
-        self._context.emit(
-            events.PartitionDelayed, partition, self.leader.broker, backoff_ms, reason
-        )
+        for partition in self.partitions.error_order(self._with_errors):
+            state = self.partitions.get(partition)
+            if state is None or state.is_delayed(now_us):
+                continue
+            state.delayed_until_us = now_us + backoff_ms * 1000
+            self.partitions.update_and_move_to_end(partition, state)
+            self.partitions.has_other_changes = True
+            reason, leader = self._with_errors[partition], self.leader.broker
+            self._context.emit(events.PartitionDelayed, partition, leader, backoff_ms, reason)
+        self._with_errors.clear()
 
     def _on_partition_fenced(self, partition: TopicPartition, request_epoch: int) -> None:
         """The leader has a greater epoch: the partition fails until the next LeaderAndIsr, unless
@@ -431,14 +445,14 @@ class ReplicaFetcherThread:
         if state is not None and state.current_leader_epoch == request_epoch:
             self._mark_partition_failed(partition, Errors.FENCED_LEADER_EPOCH.name)
         else:
-            self._delay_partition(partition, Errors.FENCED_LEADER_EPOCH.name)
+            self._with_errors[partition] = Errors.FENCED_LEADER_EPOCH.name
 
     def _handle_storage_error(self, partition: TopicPartition) -> None:
         """The partition's log cannot be written (KIP-461)."""
         if self._failed_leave:
             self._mark_partition_failed(partition, Errors.KAFKA_STORAGE_ERROR.name)
         else:
-            self._delay_partition(partition, Errors.KAFKA_STORAGE_ERROR.name)
+            self._with_errors[partition] = Errors.KAFKA_STORAGE_ERROR.name
 
     def _mark_partition_failed(self, partition: TopicPartition, reason: str) -> None:
         """Remove the partition from this thread until the next LeaderAndIsr
@@ -477,6 +491,7 @@ class ReplicaFetcherThread:
                     state.fetch_offset = min(state.fetch_offset, log.log_end_offset)
                 state.truncating = False
                 has_truncated = True
+            self._delay_partitions()
             if has_truncated:
                 self.partitions.rebuild()
         if queries:
@@ -510,11 +525,12 @@ class ReplicaFetcherThread:
                     self._on_partition_fenced(query.partition, query.current_leader_epoch)
                     continue
                 if answer.error is not NO_ERROR:
-                    self._delay_partition(query.partition, answer.error.name)
+                    self._with_errors[query.partition] = answer.error.name
                     continue
                 # Before 2.0 the response's epoch is ignored, and there is one round (KIP-279).
                 epoch = answer.leader_epoch if self._in_rounds else UNDEFINED_EPOCH
                 self._truncate_to_epoch_end_offset(query.partition, epoch, answer.end_offset)
+            self._delay_partitions()
             self.partitions.rebuild()
 
     async def _truncate_on_fetch_response(

@@ -79,6 +79,8 @@ class Disk:
         # is synced when it is written.
         if what == UNFLUSHED:
             for log in self.logs.values():
-                log.truncate_to(log.recovery_point)
+                # No log begins before its first segment, whose file's name says where it begins.
+                first = log.segments[0].base_offset if log.segments else 0
+                log.truncate_to(max(log.recovery_point, first))
         elif what == DISK:
             self.directories = [LogDirectory(d.number) for d in self.directories]

@@ -27,9 +27,11 @@ from emulator.kafka.model.offset_log import (
 )
 from emulator.kafka.model.producer_state import BatchMetadata, BatchProducer
 from emulator.kafka.model.record_batch import first_not_before
+from emulator.kafka.profiles.guards.consumers import OFFSETS_BEHIND_ELECTION_HIDDEN
 from emulator.kafka.profiles.guards.following import (
     EPOCH_START_RECORDED,
     FETCHES_COMPLETED_OUTSIDE_THE_LOCK,
+    RANGE_BEFORE_DIVERGENCE,
     TRUNCATION_AFTER_MISSED_EPOCHS,
 )
 from emulator.kafka.profiles.guards.isr import CONTROLLERS_SHRINKS_COUNT, ONLY_THE_ASSIGNED_JOIN
@@ -57,6 +59,7 @@ class Partition:
         self._store, self._delayed, self._logs = store, delayed, logs
         self._rules = Rules.of(context.guards, context.config.replica_lag_max_messages)
         self._fetches_outside = FETCHES_COMPLETED_OUTSIDE_THE_LOCK in context.guards
+        self._range_first = RANGE_BEFORE_DIVERGENCE in context.guards
         self.lock = RwLock(context.kernel, f"leaderIsrUpdateLock {partition}")
         self.idle_fetches = IdleFetches(self, self._rules)
         self.zk_version = 0
@@ -134,6 +137,9 @@ class Partition:
                     caught_up_ms = now_ms if replica.broker in self.isr else 0
                     replica.reset_last_caught_up_time(log.log_end_offset, now_ms, caught_up_ms)
                 elif self._rules.lag_messages_max is not None:
+                    # 0.8 does so for a new epoch, too, and counts the update as one by a fetch
+                    # (Partition.scala@0.8.2.2 makeLeader, Replica.scala logEndOffset_=).
+                    replica.forget_offsets()
                     replica.last_caught_up_time_ms = now_ms
             if is_new_leader:
                 self._set_leader(context.broker)
@@ -456,12 +462,11 @@ class Partition:
         """The topic's setting, or the broker's."""
         return self._logs.min_insync_replicas(self.partition.topic)
 
-    async def check_enough_replicas_reach_offset(
+    def check_enough_replicas_reach_offset(
         self, required_offset: int, required_acks: int = -1
     ) -> Errors | None:
         """The completion test of acks=all, decided by the high watermark alone; None: not yet."""
-        # Waits while this leader writes an ISR change to ZooKeeper.
-        await self.lock.pass_read()
+        # Without the lock: it does not wait while this leader writes an ISR change to ZooKeeper.
         log = self.leader_log
         if log is None:
             return Errors.NOT_LEADER_OR_FOLLOWER
@@ -488,6 +493,11 @@ class Partition:
         if self._logs.is_slow():
             await self._logs.append_delay()
         self._check_writable()
+        base, end = batches[0].base_offset, log.log_end_offset
+        if log.log_start_offset == end and base < end < batches[-1].next_offset:
+            # The leader's log starts inside a batch, which it sends whole. An empty log begins
+            # again where the batch does, and gets its start back from the leader (KAFKA-6975).
+            self.truncate_fully_and_start_at(base)
         before = len(log.batches)
         try:
             log.append_as_follower(batches)
@@ -580,28 +590,30 @@ class Partition:
         return Errors.NOT_LEADER_OR_FOLLOWER if log is None else log
 
     def latest_offset(self, replica: int, log: OffsetLog) -> int | Errors:
-        """The log end for a follower, the high watermark for a consumer (-1). A leader that has not
-        committed a record of its own epoch does not know it yet (KIP-207, fetchOffsetForTimestamp).
-        """
+        """The log end for a follower, the high watermark for a consumer (-1)."""
         if replica >= 0:
             return log.log_end_offset
-        start = self.leader_epoch_start_offset
-        # The leader may not know yet what its predecessor has committed.
-        if start is not None and start > log.high_watermark:
-            return Errors.OFFSET_NOT_AVAILABLE
-        return log.high_watermark
+        return Errors.OFFSET_NOT_AVAILABLE if self._hides_offsets(log) else log.high_watermark
 
-    def offset_for_time(self, timestamp_ms: int, log: OffsetLog) -> tuple[int, int]:
-        """(offset, timestamp) of the first committed record with that time or later, or -1 twice
-        (Log.scala@2.6.3 fetchOffsetByTimestamp). Only clients' batches have timestamps."""
+    def offset_for_time(self, timestamp_ms: int, log: OffsetLog) -> tuple[int, int, int] | Errors:
+        """(offset, timestamp, leader epoch) of the first committed record with that time or later,
+        or -1 thrice (fetchOffsetForTimestamp). Only clients' batches have timestamps."""
+        start = log.log_start_offset
         for batch in log.batches:
             if batch.base_offset >= log.high_watermark:
                 break
-            if batch.data and batch.next_offset > log.log_start_offset:
-                record = first_not_before(batch.data, batch.base_offset, timestamp_ms)
+            if batch.data and batch.next_offset > start:
+                record = first_not_before(batch.data, batch.base_offset, timestamp_ms, start)
                 if record is not None:
-                    return record.offset, record.timestamp_ms
-        return -1, -1
+                    return record.offset, record.timestamp_ms, batch.leader_epoch
+        return Errors.OFFSET_NOT_AVAILABLE if self._hides_offsets(log) else (-1, -1, -1)
+
+    def _hides_offsets(self, log: OffsetLog) -> bool:
+        """Whether the leader may not know yet what its predecessor has committed: it has not
+        committed a record of its own epoch (KIP-207)."""
+        start = self.leader_epoch_start_offset
+        hides = OFFSETS_BEHIND_ELECTION_HIDDEN in self._context.guards
+        return hides and start is not None and start > log.high_watermark
 
     def read_at_end(self, fetch: FetchPartition) -> FetchedPartition | None:
         """The response if the fetch is at the leader's LEO; None if there may be more to check.
@@ -661,7 +673,9 @@ class Partition:
             if isinstance(diverging_epoch, Errors):
                 return diverging_epoch
             # Before the range check: a follower that is ahead of its leader truncates at once.
-            if diverging_epoch is not None:
+            if diverging_epoch is not None and not (
+                self._range_first and fetch_offset < log.log_start_offset
+            ):
                 return ReadInfo((), log.high_watermark, log.log_start_offset, end, diverging_epoch)
         # A fetch at the log end finds nothing, which is not an error.
         if fetch_offset > end or fetch_offset < log.log_start_offset:

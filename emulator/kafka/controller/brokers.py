@@ -116,7 +116,10 @@ class Brokers:
         for broker in dead:
             await channels.remove_broker(broker)
         # New, bounced, dead: in this order (processBrokerChange). A broker that dies while another
-        # starts may still be elected by the first step, and is replaced by the last.
+        # starts may still be elected by the first step, and is replaced by the last. Up to 2.1 the
+        # list of live brokers is replaced before that (controllerContext.liveBrokers = curBrokers).
+        if BROKER_EPOCHS not in self._parts.host.guards:
+            self._forget(dead)
         if new:
             cached.update({b: live[b] for b in new})
             await self._on_startup(new)
@@ -130,9 +133,13 @@ class Brokers:
             cached.update({b: live[b] for b in bounced})
             await self._on_startup(bounced)
         if dead:
-            for broker in dead:
-                del cached[broker]
+            self._forget(dead)
             await self._on_failure(dead)
+
+    def _forget(self, dead: Iterable[int]) -> None:
+        """They are no longer live."""
+        for broker in dead:
+            self._context.live_brokers.pop(broker, None)
 
     async def _on_startup(self, brokers: Sequence[int]) -> None:
         """Send metadata to all brokers, bring the replicas online, elect leaders
@@ -185,14 +192,16 @@ class Brokers:
                 p for p in leaderless if context.leadership[p].leader_and_isr.leader in gone
             ]
         await self._partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
-        await self._partitions.trigger_online_partition_state_change()
+        elections = await self._partitions.trigger_online_partition_state_change()
         remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
         await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in remaining])
-        # An election sends metadata to every live broker. Without an election nothing has been sent
-        # yet.
-        hosts_nothing = not remaining and EVERY_DEATH_IS_TOLD in guards
-        if BROKER_LIST_ANNOUNCED in guards and (not leaderless or hosts_nothing):
+        # An election and an ISR removal send metadata to every live broker.
+        if EVERY_DEATH_IS_TOLD in guards:
+            is_told = bool(remaining) or any(one.state is not None for one in elections)
+        else:
+            is_told = bool(leaderless)
+        if BROKER_LIST_ANNOUNCED in guards and not is_told:
             await self._parts.send_update_metadata(context.live_or_shutting_down, ())
 
     async def on_modification(self, broker: int) -> None:

@@ -75,14 +75,17 @@ class PartitionStateMachine:
             context.partition_states[partition] = initial
         await self.trigger_online_partition_state_change()
 
-    async def trigger_online_partition_state_change(self, topic: str | None = None) -> None:
+    async def trigger_online_partition_state_change(
+        self, topic: str | None = None
+    ) -> list[Election]:
         """Elect a leader for every partition (of the topic) that is Offline or New."""
         waiting = [
             p
             for p in self._context.partitions_in(PartitionState.OFFLINE, PartitionState.NEW)
             if topic in (None, p.topic) and p.topic not in self._context.topics_to_be_deleted
         ]
-        await self.handle_state_changes(waiting, PartitionState.ONLINE, self.offline_strategy)
+        online, strategy = PartitionState.ONLINE, self.offline_strategy
+        return await self.handle_state_changes(waiting, online, strategy)
 
     async def handle_state_changes(
         self,

@@ -28,6 +28,7 @@ from emulator.kafka.profiles.guards.controller import (
     COMMAND_WRITTEN_IF_CHANGED,
     MOVE_WRITTEN_BEFORE_IT_IS_CHECKED,
     MOVES_FORGOTTEN_AT_RESIGNATION,
+    MOVES_TO_DEAD_BROKERS_BEGIN,
     MOVING_REPLICAS_IN_ORDER,
     NOTIFIED_MOVES_COMPLETE,
     REMOVED_REPLICAS_NOT_SENT_ROLES,
@@ -74,6 +75,7 @@ class Reassignments:
         )
         self._go_online_together = ADDED_REPLICAS_GO_ONLINE_TOGETHER in guards
         self._is_written_first = MOVE_WRITTEN_BEFORE_IT_IS_CHECKED in guards
+        self._needs_live_targets = MOVES_TO_DEAD_BROKERS_BEGIN not in guards
         self._moves_in_order = MOVING_REPLICAS_IN_ORDER in guards
         self._sends_removed = REMOVED_REPLICAS_NOT_SENT_ROLES not in guards
         self._forgets = MOVES_FORGOTTEN_AT_RESIGNATION in guards
@@ -142,18 +144,30 @@ class Reassignments:
     async def _begin(
         self, commanded: Mapping[TopicPartition, tuple[int, ...]]
     ) -> list[TopicPartition]:
+        refused = {p for p, to in commanded.items() if self._is_refused(p, to)}
         moves = {
             p: self._with_set_order(assignment_towards(self._context.assignment(p), to))
             for p, to in commanded.items()
+            if p not in refused
         }
         # Remember all moves before the first one starts: one that completes at once rewrites the
         # znode with the others.
         self._commanded.update(commanded)
         results = await self._trigger(moves)
-        failed = [p for p, error in results.items() if error is not Errors.NONE]
+        failed = [p for p in commanded if p in refused or results[p] is not Errors.NONE]
         if failed or self._always_writes_command:
             await self._maybe_remove_from_command(lambda p, _: p in failed)
         return [p for p in results if p not in failed]
+
+    def _is_refused(self, partition: TopicPartition, target: tuple[int, ...]) -> bool:
+        """Up to 2.3 a command that names the present replicas is removed, up to 0.10.0 also one
+        with a broker that is not alive (KafkaController.scala@2.1.1
+        maybeTriggerPartitionReassignment, @0.10.0.1
+        initiateReassignReplicasForTopicPartition)."""
+        dead = self._needs_live_targets and not set(target) <= set(self._context.live)
+        return dead or (
+            not self._is_written_first and self._context.replicas(partition) == tuple(target)
+        )
 
     def _with_set_order(self, assignment: ReplicaAssignment) -> ReplicaAssignment:
         """Up to 2.3 the replicas of a move are an immutable Set of the target and the original

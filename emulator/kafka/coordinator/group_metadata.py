@@ -276,7 +276,11 @@ class GroupMetadata:
         """Whether a member with these protocols can join the group."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
-        return self.protocol_type == protocol_type and bool(self._candidates().intersection(names))
+        if self.protocol_type != protocol_type:
+            return False
+        # Without members no protocol is missing: all of them support each.
+        offered = set(names)
+        return bool(self._candidates() & offered) if self.members else bool(offered)
 
     def _candidates(self) -> frozenset[str]:
         """The protocols that every member supports."""

@@ -110,8 +110,10 @@ class GroupMetadataManager:
 
         def answered(result: ProducedPartition) -> None:
             error = result.error
-            if error in (*_NOT_AVAILABLE, Errors.REQUEST_TIMED_OUT):
+            if error in _NOT_AVAILABLE:
                 error = Errors.COORDINATOR_NOT_AVAILABLE
+            elif error is Errors.REQUEST_TIMED_OUT:
+                error = Errors.REBALANCE_IN_PROGRESS
             elif error in _NOT_COORDINATOR:
                 error = Errors.NOT_COORDINATOR
             done(error)

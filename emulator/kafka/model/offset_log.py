@@ -117,10 +117,16 @@ class EpochCache:
                 return
         # Later epochs that start at or after this offset are removed, and so are greater epochs: a
         # follower that led without appending a record has a greater epoch than its next records.
-        self.entries = [
-            e for e in self.entries if e.epoch < epoch and e.start_offset < start_offset
-        ]
+        if self.is_monotonic:
+            self.entries = [
+                e for e in self.entries if e.epoch < epoch and e.start_offset < start_offset
+            ]
         self.entries.append(EpochEntry(epoch, start_offset))
+
+    def epoch_of_start(self, log_start_offset: int) -> int:
+        """The epoch of the first record, or UNDEFINED_EPOCH (fetchOffsetByTimestamp, EARLIEST)."""
+        known = bool(self.entries) and self.entries[0].start_offset <= log_start_offset
+        return self.entries[0].epoch if known else UNDEFINED_EPOCH
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEntry:
         """(largest epoch <= `epoch`, its end offset), or undefined (spec §5.4)."""
@@ -333,12 +339,14 @@ class OffsetLog:
             else:
                 self.batches[keep - 1] = msgspec.structs.replace(cut, next_offset=offset)
         del self.batches[keep:], self._bases[keep:]
-        while len(self.segments) > 1 and self.segments[-1].base_offset >= offset:
+        while len(self.segments) > 1 and self.segments[-1].base_offset > offset:
             self.segments.pop()
         if self.segments:
             active = self.segments[-1]
             first = bisect_left(self._bases, active.base_offset)
-            active.size = sum(batch.size for batch in self.batches[first:])
+            left = self.batches[first:]
+            active.size = sum(batch.size for batch in left)
+            active.largest_ms = max((batch.largest_ms() for batch in left), default=-1)
         if self.producers.entries:
             self._rebuild_producers()
         self.log_end_offset = offset

@@ -120,22 +120,24 @@ def max_timestamp(batch: bytes) -> int:
     return int(HEADER.unpack_from(batch)[8]) if len(batch) >= HEADER.size else -1
 
 
-def first_not_before(batch: bytes, base_offset: int, timestamp_ms: int) -> Record | None:
-    """The first record with that timestamp or a later one; None if the header says that there is
-    none. Kafka reads all records when a batch is produced, and sets the header's time itself. Here
-    the first record represents all of a batch that does not show such a record in bounded time:
-    its records cannot be read, are too many, or are all earlier."""
+def first_not_before(
+    batch: bytes, base_offset: int, timestamp_ms: int, from_offset: int = 0
+) -> Record | None:
+    """The first record from `from_offset` on with that timestamp or a later one; None if the header
+    says that there is none. Kafka reads all records when a batch is produced, and sets the header's
+    time itself. Here the first record represents all of a batch that does not show such a record in
+    bounded time: its records cannot be read, are too many, or are all earlier."""
     base_ms, max_ms = HEADER.unpack_from(batch)[7:9]
     if max_ms < timestamp_ms:
         return None
     records = _records_in(batch, base_offset, LOOKED_AT_BYTES, is_whole=False)
     try:
         for record in islice(records, LOOKED_AT):
-            if record.timestamp_ms >= timestamp_ms:
+            if record.timestamp_ms >= timestamp_ms and record.offset >= from_offset:
                 return record
     except UnreadableBatch:
         pass
-    return Record(base_offset, base_ms, None, None)
+    return Record(max(base_offset, from_offset), base_ms, None, None)
 
 
 def _field(data: bytes | None) -> bytes:

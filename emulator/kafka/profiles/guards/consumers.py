@@ -1,10 +1,21 @@
-"""Guards of consumers that fetch from followers (KIP-392).
+"""Guards of what consumers read, and of those that fetch from followers (KIP-392).
 
-Read in `broker/replica_selector`, `broker/local_reads`, `broker/replica_manager` and
-`broker/fetcher_thread`.
+Read in `broker/partition`, `broker/replica_selector`, `broker/local_reads`,
+`broker/replica_manager` and `broker/fetcher_thread`.
 """
 
 from emulator.kafka.profiles.guards.base import Guard
+
+OFFSETS_BEHIND_ELECTION_HIDDEN = Guard(
+    name="offsets-behind-election-hidden",
+    kafka="KIP-207",
+    since="2.2",
+    does="A consumer is not told the end of the committed records, or that none is as late as it"
+    " says, until a new leader has committed a record of its own epoch. Without it: it is told the"
+    " high watermark, which may be lower than what the former leader told.",
+    citation="Partition.scala@2.6.3 fetchOffsetForTimestamp; PartitionTest"
+    " testMonotonicOffsetsAfterLeaderChange",
+)
 
 FETCH_FROM_FOLLOWERS = Guard(
     name="fetch-from-followers",

@@ -251,12 +251,23 @@ ALL_OFFLINE_LEADERS_ARE_REPLACED = Guard(
     " onBrokerFailure (read from bytecode)",
 )
 
+MOVES_TO_DEAD_BROKERS_BEGIN = Guard(
+    name="moves-to-dead-brokers-begin",
+    kafka="KAFKA-4214",
+    since="0.10.1",
+    does="A move that a command names begins, or goes on under a new controller, while one of its"
+    " targets is down. Without it: it is dropped from the command.",
+    citation="spec §6.13; KafkaController.scala@0.10.0.1"
+    " initiateReassignReplicasForTopicPartition, without that test in @0.10.2.2",
+)
+
 EVERY_DEATH_IS_TOLD = Guard(
     name="every-death-is-told",
     kafka="KAFKA-13225",
     since="3.1",
     does="The death of a broker without replicas is announced even if some partition has no"
-    " leader. Without it: it is not, and metadata still lists the broker.",
+    " leader, and that of any other not once more, after the removal from its ISRs. Without it:"
+    " if no partition has lost its leader.",
     citation="hazards B17; KafkaController.scala@3.1.0 onReplicasBecomeOffline",
 )
 

@@ -218,6 +218,17 @@ DIVERGING_FETCH_NOT_COUNTED = Guard(
     citation="spec §3.3, H25; ReplicaManager.scala@2.7.2 updateFollowerFetchState",
 )
 
+RANGE_BEFORE_DIVERGENCE = Guard(
+    name="range-before-divergence",
+    kafka="KAFKA-12996",
+    since="2.8.1",
+    unneeded_before="2.8",
+    does="A leader answers a fetch from before its log start with OFFSET_OUT_OF_RANGE, also if the"
+    " logs diverge, and the follower begins where the leader's log does. Without it: with the"
+    " diverging epoch, and the follower, which cannot start its log at the leader's start, fails.",
+    citation="spec §5.4; Partition.scala@2.8.2 readRecords",
+)
+
 TRUNCATION_BEFORE_WATERMARK = Guard(
     name="truncation-before-watermark",
     kafka="KAFKA-14704",
@@ -260,6 +271,17 @@ CLOSED_CONNECTIONS_NOTICED = Guard(
     citation="spec §5.1; NetworkClientBlockingOps.scala@0.10.2.2 isReady, which 0.9.0.1 lacks (read"
     " from bytecode; recording of 0.9.0.1 quick-bounce)",
     unneeded_before="0.9",
+)
+
+ONE_BACK_OFF = Guard(
+    name="one-back-off",
+    kafka="KAFKA-8529",
+    since="3.1",
+    does="A fetcher thread that loses its connection delays its partitions by"
+    " replica.fetch.backoff.ms. Without it: it waits that long itself and then delays them, so they"
+    " are fetched again after twice the time.",
+    citation="spec §5.3; AbstractFetcherThread.scala@3.3.2 processFetchRequest,"
+    " AbstractFetcherThreadTest.testDelay",
 )
 
 REQUESTS_OUTLIVE_CONNECTIONS = Guard(
