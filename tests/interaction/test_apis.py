@@ -413,6 +413,22 @@ def test_a_consumer_is_told_what_is_committed() -> None:
         assert partition.latest_offset(-1, partition.log) == 4
 
 
+def test_an_offset_by_time_lies_at_the_log_start_at_the_earliest() -> None:
+    """LogSegment.findOffsetByTimestamp; the answer has the epoch of the record's batch."""
+    with Serving() as play:
+        partition = play.replicas.partitions.get(ORDERS_0)
+        assert partition is not None
+        log = partition.log
+        assert log is not None
+        log.truncate_fully_and_start_at(0)
+        data = batch_of([(None, b"v")] * 10, 1000)
+        log.append_as_leader(10, len(data), 3, data)
+        log.high_watermark = 10
+        log.maybe_increment_log_start_offset(5)
+        assert partition.offset_for_time(1000, log) == (5, 1000, 3)
+        assert log.epochs.epoch_of_start(5) == 3
+
+
 # -- administration --------------------------------------------------------------------------------
 
 

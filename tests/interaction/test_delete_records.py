@@ -7,8 +7,10 @@ import pytest
 from emulator.kafka.broker.fetch_session import FetchContext
 from emulator.kafka.broker.log_retention import LogRetention
 from emulator.kafka.model.errors import Errors
+from emulator.kafka.model.offset_log import Batch
 from emulator.kafka.protocol.messages import (
     DeleteRecordsRequest,
+    FetchedPartition,
     FetchPartition,
     FetchRequest,
     ListOffsetsResponse,
@@ -172,6 +174,27 @@ def test_a_follower_whose_log_ends_before_its_leaders_starts_begins_there() -> N
         play << "to 2: ListOffsetsRequest" >> answers(2, ListOffsetsResponse(Errors.NONE, 20))
         play << "orders-0 starts at 20: full truncation" << "to 2: Fetch orders-0@20"
         assert log_of(play) == (20, 20)
+
+
+@pytest.mark.parametrize("profile", ["1.0", "2.1", "2.6", "3.3"])
+def test_a_leader_whose_log_starts_inside_a_batch_sends_it_whole(profile: str) -> None:
+    """PartitionTest.testAppendRecordsAsFollowerBelowLogStartOffset, KAFKA-6975."""
+    with following(profile=profile) as play:
+        play >> answered(fetched(ORDERS_0, error=Errors.OFFSET_OUT_OF_RANGE))
+        play << "to 2: ListOffsetsRequest" >> answers(2, ListOffsetsResponse(Errors.NONE, 10))
+        play << "to 2: ListOffsetsRequest" >> answers(2, ListOffsetsResponse(Errors.NONE, 3))
+        play << "orders-0 starts at 3: full truncation" << "to 2: Fetch orders-0@3"
+        whole = FetchedPartition(ORDERS_0, Errors.NONE, 10, 3, (Batch(0, 10, 100, 4),))
+        (
+            play
+            >> answered(whole)
+            << "orders-0 truncated to 0"
+            << "orders-0 starts at 0: full truncation"
+        )
+        play << "hw 10" << "orders-0 starts at 3: leader offset incremented"
+        play << "to 2: Fetch orders-0@10"
+        assert not play.fetchers.failed_partitions
+        assert log_of(play) == (10, 10)
 
 
 # -- retention -------------------------------------------------------------------------------------

@@ -420,6 +420,16 @@ def test_a_broken_connection_costs_a_back_off_and_then_another_one_for_every_par
         )
 
 
+def test_a_partition_with_an_error_comes_after_all_others() -> None:
+    """handlePartitionsWithErrors, when the response has been processed."""
+    orders_2 = TopicPartition("orders", 2)
+    with following(ORDERS_1, orders_2) as play:
+        moved = fetched(ORDERS_0, error=Errors.NOT_LEADER_OR_FOLLOWER)
+        play >> answered(moved, fetched(ORDERS_1, 0), fetched(orders_2, 0))
+        assert list(play.fetchers.threads[2, 0].partitions) == [ORDERS_1, orders_2, ORDERS_0]
+        play.forget()
+
+
 def test_a_leader_that_is_behind_or_does_not_lead_delays_that_partition_only() -> None:
     unknown, moved = Errors.UNKNOWN_LEADER_EPOCH, Errors.NOT_LEADER_OR_FOLLOWER
     with following(ORDERS_1) as play:

@@ -13,7 +13,14 @@ from emulator.kafka.protocol.messages import FetchResponse
 from emulator.kernel.sync import Promise
 from emulator.scenario.actions.clients import Produce
 from emulator.scenario.actions.pause import Pause
-from tests.interaction.hosting import fetch, leader_and_isr, leading, shrink_pass, state_of
+from tests.interaction.hosting import (
+    fetch,
+    leader_and_isr,
+    leading,
+    produce,
+    shrink_pass,
+    state_of,
+)
 from tests.interaction.playbook import after_ms, answers, ok, thread
 from tests.spec.emulated import LAG_MS, Emulated
 
@@ -332,3 +339,43 @@ def test_4_2_in_0_8_2_nobody_is_told_of_an_isr_change(
         cluster.run_ms(9000)
         shown = cluster.cached_isr(2)
         assert shown == ((1, 2) if notified else (1, 2, 3))
+
+
+@pytest.mark.parametrize(("profile", "at_once"), [("0.8.2", False), ("0.9.0", True)])
+def test_3_8_in_0_8_2_a_new_epoch_forgets_what_followers_have(profile: str, at_once: bool) -> None:
+    """Broker 3 is dead, and the controller has removed it. What waited for it is acknowledged when
+    broker 2 has fetched again."""
+    with leading(profile=profile, isr=(1, 2, 3)) as play:
+        play >> produce(timeout_ms=60_000) >> fetch(2, at=11, epoch=-1)
+        play.forget()
+        play >> leader_and_isr(state_of(epoch=5, isr=(1, 2), version=6))
+        assert ("produce: NONE at 10" in play.said) is at_once
+        play.forget()
+        play >> after_ms(501)
+        play.forget()
+        play >> fetch(2, at=11, epoch=-1, max_wait_ms=0, name="again")
+        assert ("produce: NONE at 10" in play.said) is not at_once
+        play.forget()
+
+
+@pytest.mark.parametrize(
+    ("how", "hidden"),
+    [
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        ({"profile": "2.4", "guards": {"offsets-behind-election-hidden": False}}, False),
+    ],
+)
+def test_4_6_until_a_new_leader_has_committed_a_record_it_hides_the_end_from_consumers(
+    how: dict[str, object], hidden: bool
+) -> None:
+    """PartitionTest.testMonotonicOffsetsAfterLeaderChange, KIP-207 (2.2). The end, and that nothing
+    is as late as a consumer says."""
+    with leading(**how) as play:
+        partition = play.hosted()
+        assert partition.log is not None
+        partition.log.high_watermark, partition.leader_epoch_start_offset = 4, 10
+        unknown = Errors.OFFSET_NOT_AVAILABLE
+        assert partition.latest_offset(-1, partition.log) == (unknown if hidden else 4)
+        late = partition.offset_for_time(10**12, partition.log)
+        assert late == (unknown if hidden else (-1, -1, -1))

@@ -25,7 +25,7 @@ from tests.interaction.hosting import (
     produce,
     state_of,
 )
-from tests.interaction.playbook import after_ms, answers, answers_and_closes, thread
+from tests.interaction.playbook import after_ms, answers, answers_and_closes, breaks, thread
 from tests.interaction.test_apis import Serving, request
 from tests.interaction.test_apis import fetch as fetch_in_session
 from tests.interaction.test_apis import leader_and_isr as leads_in_epoch
@@ -268,6 +268,30 @@ def test_5_4_a_leader_says_where_a_fetch_parts_from_its_log(
         play >> fetch(2, at=at, last_epoch=last_epoch, max_wait_ms=wait_ms)
         play << f"fetch-2: {answer}"
         assert (play.hosted().remotes[2].log_end_offset == at) is ("hw" in answer)
+
+
+@pytest.mark.parametrize(
+    ("how", "answer"),
+    [
+        ({"profile": "2.8"}, "OFFSET_OUT_OF_RANGE"),
+        ({"profile": "3.3"}, "OFFSET_OUT_OF_RANGE"),
+        (switched("range-before-divergence", False, "2.8"), "1 ends at 6"),
+    ],
+)
+def test_5_4_a_fetch_from_before_the_log_start_is_out_of_range_though_the_logs_diverge(
+    how: dict[str, object], answer: str
+) -> None:
+    """KAFKA-12996: the leader's log starts at 5, the follower has four records of a lost epoch."""
+    with leading(records=0, **how) as play:
+        log = play.hosted().log
+        assert log is not None
+        log.epochs.clear()
+        grown(play, (1, 6), (4, 10))
+        play.follower(2, 4)
+        log.high_watermark = 10
+        log.maybe_increment_log_start_offset(5)
+        play >> fetch(2, at=4, last_epoch=3, max_wait_ms=0) << f"fetch-2: {answer}"
+        play.forget()
 
 
 @pytest.mark.parametrize(
@@ -567,6 +591,29 @@ def test_5_5_what_begins_before_the_log_end_is_not_appended(
         play >> after_ms(5_000)
         assert (ORDERS_0 in play.fetchers.failed_partitions) == ("marked as failed" in reaction)
         assert play.hosted().log.log_end_offset == 2
+        play.forget()
+
+
+@pytest.mark.parametrize(
+    ("how", "waits_ms"),
+    [
+        ({"profile": "2.8"}, 2000),
+        ({"profile": "3.3"}, 1000),
+        (switched("one-back-off", False, "3.3"), 2000),
+        (switched("one-back-off", True, "2.8"), 1000),
+    ],
+)
+def test_5_5_from_3_1_on_a_broken_connection_costs_one_back_off(
+    how: dict[str, object], waits_ms: int
+) -> None:
+    """AbstractFetcherThreadTest.testDelay, KAFKA-8529."""
+    with following(**how) as play:
+        play >> breaks(2)
+        began_us = play.kernel.now
+        while "to 2: Fetch orders-0@0" not in play.said:
+            play.forget()
+            play >> after_ms(1)
+        assert play.kernel.now - began_us == waits_ms * 1000
         play.forget()
 
 

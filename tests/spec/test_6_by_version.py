@@ -3,6 +3,8 @@ Each with its guard, without it, and in the versions on either side."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from emulator.kafka.controller.cache_order import PartitionAndReplica
@@ -578,3 +580,22 @@ def test_6_12_up_to_2_5_a_preferred_replica_out_of_the_isr_is_asked_for_all_the_
         out_of_sync = rebalancing(2, 2, isr=(2,))
         groups = partitions_to_rebalance(out_of_sync, 10, only_electable=only)
         assert [p.partition for group in groups for p in group] == asked
+
+
+@pytest.mark.parametrize(
+    ("how", "empty"),
+    [
+        ({"profile": "2.8"}, 2),
+        ({"profile": "3.3"}, 0),
+        (without("every-death-is-told", "3.3"), 2),
+    ],
+)
+def test_6_4_from_3_1_on_the_death_of_a_follower_is_told_with_its_removal_alone(
+    how: dict[str, Any], empty: int
+) -> None:
+    """KAFKA-13225: UpdateMetadata without partitions, to each of the two that live on."""
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=4000, **how) as cluster:
+        cluster.topic("orders", (1, 2, 3)).run_ms(1000).now_on().do(Kill(3)).run_ms(9000)
+        sent = [e for e in cluster.seen(events.ControlRequestSent) if e.request == "UpdateMetadata"]
+        assert sum(not e.partitions for e in sent) == empty
+        assert {e.to for e in sent if e.partitions} == {1, 2}

@@ -4,6 +4,7 @@ a fail-over."""
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -739,6 +740,47 @@ def test_6_13_through_the_znode_nobody_asks_whether_the_brokers_are_there() -> N
         assert cluster.node(1).controller.context.assignments[ORDERS_0].adding_replicas == (9,)
         cluster.do(Reassign("orders", 0, None)).run_ms(2000)
         assert znodes(cluster, "/admin/reassign_partitions") == ["create", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("how", "begins"),
+    [
+        ({"profile": "0.9.0"}, False),
+        ({"profile": "0.10.2"}, True),
+        ({"profile": "0.9.0", "guards": {"moves-to-dead-brokers-begin": True}}, True),
+        ({"profile": "2.6", "guards": {"moves-to-dead-brokers-begin": False}}, False),
+    ],
+)
+def test_6_13_up_to_0_10_0_a_command_that_names_a_dead_broker_is_dropped(
+    how: dict[str, Any], begins: bool
+) -> None:
+    """KAFKA-4214."""
+    with Emulated(1, 2, 3, zookeeper_session_timeout_ms=SESSION_MS, **how) as cluster:
+        cluster.topic("orders", (1, 2)).send(3).do(Kill(3)).run_ms(9000).now_on()
+        cluster.do(Reassign("orders", 0, (2, 3), "znode")).run_ms(2000)
+        path = "/admin/reassign_partitions"
+        assert znodes(cluster, path) == (["create"] if begins else ["create", "delete"])
+        assert cluster.state().leader_and_isr.leader_epoch == int(begins)
+
+
+@pytest.mark.parametrize(
+    ("how", "begins"),
+    [
+        ({"profile": "1.0"}, False),
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        ({"profile": "2.1", "guards": {"move-written-before-it-is-checked": True}}, True),
+    ],
+)
+def test_6_13_up_to_2_3_a_command_that_names_the_present_replicas_is_dropped(
+    how: dict[str, Any], begins: bool
+) -> None:
+    with Emulated(1, 2, 3, **how) as cluster:
+        cluster.topic("orders", (1, 2, 3)).send(3).run_ms(1500).now_on()
+        cluster.do(Reassign("orders", 0, (1, 2, 3), "znode")).run_ms(3000)
+        assert cluster.state().leader_and_isr.leader_epoch == int(begins)
+        assert znodes(cluster, "/admin/reassign_partitions") == ["create", "delete"]
+        assert not failures(cluster)
 
 
 def test_6_13_what_cannot_begin_is_taken_out_of_the_command() -> None:

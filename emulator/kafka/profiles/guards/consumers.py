@@ -10,9 +10,9 @@ OFFSETS_BEHIND_ELECTION_HIDDEN = Guard(
     name="offsets-behind-election-hidden",
     kafka="KIP-207",
     since="2.2",
-    does="A consumer is not told the end of the committed records, or that none is as late as it"
-    " says, until a new leader has committed a record of its own epoch. Without it: it is told the"
-    " high watermark, which may be lower than what the former leader told.",
+    does="Until a new leader has committed a record of its own epoch, it does not answer consumers"
+    " where the committed records end, or that none has the time that they ask for. Without it: it"
+    " answers with its high watermark, which may be lower than that of the former leader.",
     citation="Partition.scala@2.6.3 fetchOffsetForTimestamp; PartitionTest"
     " testMonotonicOffsetsAfterLeaderChange",
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from emulator.kafka.broker.log_dirs import Disk
-from emulator.kafka.model.offset_log import OffsetLog
+from emulator.kafka.model.offset_log import OffsetLog, Segment
 from emulator.trace.values import TopicPartition
 
 ORDERS_0 = TopicPartition("orders", 0)
@@ -53,6 +53,17 @@ def test_what_was_flushed_is_kept() -> None:
     disk = disk_with(log)
     disk.lose("unflushed")
     assert disk.logs[ORDERS_0].log_end_offset == 3
+
+
+def test_no_log_begins_before_its_first_segment() -> None:
+    """Nothing was flushed, but the first segment's file is named after its offset."""
+    log = written(4, 3, 2)
+    log.high_watermark = 9
+    log.segments = [Segment(0, 100), Segment(4, 100), Segment(7, 100)]
+    log.delete_segments(1)
+    log.maybe_increment_log_start_offset(4)
+    disk_with(log).lose("unflushed")
+    assert (log.log_start_offset, log.log_end_offset) == (4, 4)
 
 
 def test_what_was_truncated_is_not_flushed_any_more() -> None:

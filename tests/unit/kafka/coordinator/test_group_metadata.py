@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from emulator.kafka.coordinator.group_metadata import GroupMetadata
+from emulator.kafka.coordinator.group_metadata import GroupMetadata, GroupState
 from emulator.kafka.protocol.groups import CommittedOffset
 from emulator.kernel.scheduler import Kernel
 from emulator.trace.sink import Sink
@@ -32,3 +32,12 @@ def test_only_offsets_that_were_there_are_removed() -> None:
     commit(group, 9, 21)
     assert group.remove_offsets([TopicPartition("orders", 1), ORDERS, ORDERS]) == [ORDERS]
     assert not group.has_offsets
+
+
+def test_a_group_that_has_lost_its_members_supports_every_protocol() -> None:
+    """The first consumer left within group.initial.rebalance.delay.ms, and another one joins."""
+    group = GroupMetadata(Kernel(Sink()), "g", lambda: 0)
+    group.state, group.protocol_type = GroupState.PREPARING_REBALANCE, "consumer"
+    assert group.supports_protocols("consumer", ["range"])
+    assert not group.supports_protocols("consumer", [])
+    assert not group.supports_protocols("connect", ["range"])

@@ -208,6 +208,25 @@ def test_up_to_2_0_0_an_epoch_that_is_not_later_is_ignored() -> None:
     assert cache.end_offset_for(4, 30) == (-1, -1), "below the first one"
 
 
+def test_up_to_2_0_0_two_epochs_may_have_one_start() -> None:
+    """LeaderEpochFileCacheTest.shouldAllowLeaderEpochToChangeEvenIfOffsetDoesNot@1.1.1."""
+    assert assigned((2, 9), (3, 9), is_monotonic=False).entries == [(2, 9), (3, 9)]
+    assert assigned((2, 9), (3, 9)).entries == [(3, 9)]
+
+
+def test_truncation_to_a_segments_base_leaves_it_empty() -> None:
+    log = OffsetLog()
+    log.segment_bytes = 100
+    for time_ms in (10, 20, 30):
+        log.append_as_leader(1, 100, 0, timestamp_ms=time_ms)
+    log.truncate_to(2)
+    assert [(s.base_offset, s.size, s.largest_ms) for s in log.segments] == [
+        (0, 100, 10),
+        (1, 100, 20),
+        (2, 0, -1),
+    ]
+
+
 @properties
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 12)), max_size=12))
 def test_epochs_and_their_starts_always_rise(entries: list[tuple[int, int]]) -> None:
