@@ -66,6 +66,18 @@ def test_a_broker_that_comes_hears_everything_and_the_others_hear_of_it() -> Non
         )
 
 
+@pytest.mark.parametrize(("profile", "live"), [("2.1", "1,3"), ("2.4", "1,2,3")])
+def test_up_to_2_1_a_new_broker_does_not_hear_of_one_that_died_at_the_same_time(
+    profile: str, live: str
+) -> None:
+    """controllerContext.liveBrokers = curBrokers, before anything is sent."""
+    with Controlling({ORDERS_0: led_by(1, (1, 2))}, live=(1, 2), profile=profile) as play:
+        lists_brokers(play, 1, 3)
+        told = [line for line in play.said if line.startswith("to 3: UpdateMetadata")]
+        assert told[0].startswith(f"to 3: UpdateMetadata live {live} (orders-0")
+        play.forget()
+
+
 @pytest.mark.parametrize("slow", ["brokers_compared", "add_broker", "brokers_started"])
 def test_a_broker_that_comes_takes_its_time_before_it_is_told_and_watched(slow: str) -> None:
     with Controlling({}, live=(1,)) as play:

@@ -298,6 +298,14 @@ def test_a_static_member_that_restarts_takes_its_place() -> None:
         play >> heartbeat("b", "b2", 1) << "b: NONE"
 
 
+def test_a_generation_that_is_not_stored_in_time_is_to_be_joined_again() -> None:
+    """GroupMetadataManagerTest.testStoreGroupErrorMapping: REQUEST_TIMED_OUT."""
+    with Coordinating(isr=(1, 2)) as play:
+        play >> join("a") >> after_ms(3000) << "a: a1 in 1 leads a1"
+        play >> sync("a", "a1", 1, "a1") >> after_ms(5000)
+        play << "a: REBALANCE_IN_PROGRESS"
+
+
 # -- offsets ---------------------------------------------------------------------------------------
 
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import pytest
 
-from emulator.kafka.protocol.messages import LiveBroker
+from emulator.kafka.protocol.messages import LiveBroker, ProducePartition, ProduceRequest
 from tests.interaction.hosting import (
+    ORDERS_0,
     ORDERS_1,
     Hosting,
     fetch,
@@ -19,7 +20,7 @@ from tests.interaction.hosting import (
     state_of,
     update_metadata,
 )
-from tests.interaction.playbook import after_ms, at_once, ok
+from tests.interaction.playbook import after_ms, at_once, ok, thread
 
 SHRUNK = "set orders-0 at v5: leader 1, epoch 4, isr 1,2, controller 7"
 
@@ -61,6 +62,25 @@ def test_a_caught_up_follower_outside_the_isr_is_waited_for_too() -> None:
             >> after_ms(30_000)
             << "produce: REQUEST_TIMED_OUT"
         )
+
+
+def test_acks_all_of_two_partitions_does_not_wait_for_the_isr_write_of_one() -> None:
+    """checkEnoughReplicasReachOffset takes no lock. Broker 3 joins the ISR of orders-1, which waits
+    for ZooKeeper; meanwhile a fetch of orders-0 is answered."""
+    states = (state_of(isr=(1, 2)), state_of(ORDERS_1, isr=(1, 2)))
+    with Hosting(*states, records=10) as play:
+        parts = tuple(ProducePartition(p, 1, 100, b"", None) for p in (ORDERS_0, ORDERS_1))
+
+        async def handle() -> None:
+            request = ProduceRequest(-1, 60_000, parts)
+            await play.replicas.append_records(request, lambda _: play.say("produced"))
+
+        play >> thread("produce", handle()) << "produce: done"
+        play >> fetch(3, at=11, max_wait_ms=0, partition=ORDERS_1)
+        play << "set orders-1 at v5: leader 1, epoch 4, isr 1,2,3, controller 7"
+        play >> fetch(2, at=11, max_wait_ms=0) << "hw 11" << "fetch-2: nothing, hw 10"
+        play >> ok(version=6)
+        play.forget()
 
 
 def test_acknowledgements_of_the_isr_are_not_counted() -> None:
