@@ -379,3 +379,27 @@ def test_4_6_until_a_new_leader_has_committed_a_record_it_hides_the_end_from_con
         assert partition.latest_offset(-1, partition.log) == (unknown if hidden else 4)
         late = partition.offset_for_time(10**12, partition.log)
         assert late == (unknown if hidden else (-1, -1, -1))
+
+
+@pytest.mark.parametrize(
+    ("how", "serves"),
+    [
+        ({"profile": "2.8"}, False),
+        ({"profile": "3.3"}, True),
+        (without("hw-after-alter-isr", "3.3"), False),
+        (having("hw-after-alter-isr", "2.8"), True),
+    ],
+)
+def test_7_6_from_3_1_on_a_leader_that_writes_its_isr_itself_serves_meanwhile(
+    how: dict[str, object], serves: bool
+) -> None:
+    """submitAlterPartition is called when the lock has been released."""
+    with leading(isr=(1, 2), propagation="zk", **how) as play:
+        play >> fetch(3, at=10, max_wait_ms=0)
+        play.forget()
+        play >> produce(acks=1)
+        assert ("produce: NONE at 10" in play.said) is serves
+        play.forget()
+        play >> ok(version=6)
+        assert play.hosted().isr == (1, 2, 3)
+        play.forget()

@@ -29,6 +29,7 @@ from emulator.kafka.broker.isr_store import (
     AlterIsrManager,
     Answer,
     IsrStore,
+    ZkIsrManager,
     ZkIsrStore,
 )
 from emulator.kafka.broker.metadata_cache import MetadataCache
@@ -87,11 +88,13 @@ class LeaderIsr:
             await hosted.lock.pass_read()
             if not self._needs_expand(replica):
                 return
+        left = None
         async with hosted.writing():
             # Between the two locks the role, the ISR or the assignment may have changed.
             if self._needs_expand(replica):
                 is_trie = hosted.isr_state.is_trie
-                await self._change(PendingExpandIsr(hosted.isr, replica.broker, is_trie))
+                left = await self._change(PendingExpandIsr(hosted.isr, replica.broker, is_trie))
+        await self._submit(left)
 
     def _needs_expand(self, replica: Replica) -> bool:
         hosted = self._hosted
@@ -125,17 +128,18 @@ class LeaderIsr:
             await hosted.lock.pass_read()
             if not self._out_of_sync_replicas():
                 return
-        hw_incremented = False
+        hw_incremented, left = False, None
         async with hosted.writing():
             # The clock is read again too: a follower that fetched during the wait stays.
             out_of_sync = self._out_of_sync_replicas()
             if out_of_sync:
                 is_trie = hosted.isr_state.is_trie
-                await self._change(PendingShrinkIsr(hosted.isr, out_of_sync, is_trie))
+                left = await self._change(PendingShrinkIsr(hosted.isr, out_of_sync, is_trie))
                 # A removed member may have held back the high watermark; and if only the leader
                 # remains, no fetch will raise it.
                 hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
-        # Outside the lock: a completed produce takes the read lock of its other partitions.
+        await self._submit(left)
+        # Outside the lock: a completed fetch takes the read locks of its other partitions.
         if hw_incremented:
             await hosted.complete_all_delayed()
             await self._context.kernel.checkpoint("requests_completed")
@@ -168,8 +172,9 @@ class LeaderIsr:
 
     # -- the change --------------------------------------------------------------------------------
 
-    async def _change(self, proposed: PendingIsr) -> None:
-        """Make the change durable; the write lock is held."""
+    async def _change(self, proposed: PendingIsr) -> AlterIsrItem | None:
+        """Make the change durable; the write lock is held. Returns what is to be submitted without
+        it."""
         hosted, now_ms = self._hosted, self._context.now_ms()
         log = hosted.leader_log
         assert log is not None and hosted.lock.write_owner is self._context.kernel.current
@@ -190,8 +195,7 @@ class LeaderIsr:
             ),
         )
         if not isinstance(self._store, ZkIsrStore):
-            await self._propose(proposed, self._store)
-            return
+            return await self._propose(proposed, self._store)
         # expandIsrWithZk, shrinkIsrWithZk hold the write lock during the call: fetches and appends
         # of this partition wait as long as ZooKeeper takes.
         await self._context.kernel.checkpoint("write_isr")
@@ -209,6 +213,7 @@ class LeaderIsr:
             self._context.emit(
                 events.IsrUpdateRejected, hosted.partition, proposed.change, hosted.zk_version
             )
+        return None
 
     def _leader_and_isr(self, proposed: PendingIsr) -> LeaderAndIsr:
         hosted = self._hosted
@@ -232,8 +237,11 @@ class LeaderIsr:
 
     # -- the answer that comes later ---------------------------------------------------------------
 
-    async def _propose(self, proposed: PendingIsr, manager: AlterIsrManager) -> None:
-        """Submit the proposal; the state is pending from then on (sendAlterIsrRequest)."""
+    async def _propose(
+        self, proposed: PendingIsr, manager: AlterIsrManager
+    ) -> AlterIsrItem | None:
+        """Submit the proposal; the state is pending from then on (sendAlterIsrRequest). Returns
+        what is to be submitted when the lock is released."""
         context, hosted = self._context, self._hosted
         await context.kernel.checkpoint("propose_isr")
         member_epochs: tuple[int, ...] = ()
@@ -255,7 +263,7 @@ class LeaderIsr:
                 # The next fetch, or the next run of isr-expiration, proposes it again.
                 hosted.isr_state = CommittedIsr(proposed.isr, proposed.is_trie)
                 self._emit_failed(proposed, error, Outcome.ROLLED_BACK)
-                return
+                return None
             # Kafka raises an exception, which fails the request or the run of isr-expiration. In a
             # callback it leaves the partition pending forever (KAFKA-14010).
             self._emit_failed(proposed, error, Outcome.STAYS_PENDING)
@@ -269,14 +277,24 @@ class LeaderIsr:
             hosted.zk_version,
             type(proposed).__name__,
         )
-        # Only now: ZkIsrManager calls back before it returns and must find the state pending.
+        # Only now: ZkIsrManager calls back before it returns and must find the state pending. From
+        # 3.1 on it writes without the lock, since its callback completes requests, which takes the
+        # locks of other partitions (Partition.scala@3.3.2 maybeExpandIsr, submitAlterPartition).
+        if isinstance(manager, ZkIsrManager) and HW_AFTER_ALTER_ISR in context.guards:
+            return item
         await manager.propagate(item)
+        return None
+
+    async def _submit(self, item: AlterIsrItem | None) -> None:
+        if item is not None:
+            assert not isinstance(self._store, ZkIsrStore)
+            await self._store.propagate(item)
 
     async def _handle_alter_isr_response(
         self, proposed: PendingIsr, manager: AlterIsrManager, answer: Answer
     ) -> None:
         hosted, guards = self._hosted, self._context.guards
-        hw_incremented = False
+        hw_incremented, left = False, None
         # A LeaderAndIsr may have replaced the proposal before this response arrived, or during the
         # wait for the lock: `take_answer` compares the state with the proposed one.
         async with hosted.writing():
@@ -296,7 +314,8 @@ class LeaderIsr:
             else:
                 self._emit_failed(proposed, answer, result.outcome)
                 if result.outcome is Outcome.RESUBMITTED:
-                    await self._propose(proposed, manager)
+                    left = await self._propose(proposed, manager)
+        await self._submit(left)
         if hw_incremented:
             await hosted.complete_all_delayed()
 
