@@ -273,7 +273,7 @@ def test_5_4_a_leader_says_where_a_fetch_parts_from_its_log(
 @pytest.mark.parametrize(
     ("how", "answer"),
     [
-        ({"profile": "2.8"}, "OFFSET_OUT_OF_RANGE"),
+        ({"profile": "2.7"}, "OFFSET_OUT_OF_RANGE"),
         ({"profile": "3.3"}, "OFFSET_OUT_OF_RANGE"),
         (switched("range-before-divergence", False, "2.8"), "1 ends at 6"),
     ],

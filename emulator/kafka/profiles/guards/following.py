@@ -221,12 +221,13 @@ DIVERGING_FETCH_NOT_COUNTED = Guard(
 RANGE_BEFORE_DIVERGENCE = Guard(
     name="range-before-divergence",
     kafka="KAFKA-12996",
-    since="2.8.1",
-    unneeded_before="2.8",
+    since="2.7.2",
+    unneeded_before="2.7",
     does="A leader answers a fetch from before its log start with OFFSET_OUT_OF_RANGE, also if the"
     " logs diverge, and the follower begins where the leader's log does. Without it: with the"
-    " diverging epoch, and the follower, which cannot start its log at the leader's start, fails.",
-    citation="spec §5.4; Partition.scala@2.8.2 readRecords",
+    " diverging epoch, and the follower, which cannot start its log at the leader's start, fails."
+    " 2.8.0 lacks it too.",
+    citation="spec §5.4; Partition.scala@2.7.2 readRecords",
 )
 
 TRUNCATION_BEFORE_WATERMARK = Guard(
