@@ -185,6 +185,8 @@ class ReplicaFetcherThread:
             await self._context.kernel.checkpoint("fetcher_truncate")
         if self._running:
             await self._process_fetch_request(*to_fetch)
+            if self._with_errors:
+                await self._handle_partitions_with_errors()
 
     async def _back_off(self) -> None:
         await self._map_changed.wait(self._context.config.replica_fetch_backoff_ms * 1000)
@@ -306,7 +308,6 @@ class ReplicaFetcherThread:
                     self._with_errors[partition] = answer.error.name
         if diverging:
             await self._truncate_on_fetch_response(diverging)
-        await self._handle_partitions_with_errors()
 
     async def _on_disconnected(self) -> None:
         """The leader may have died with its session: the next request contains every partition."""
@@ -318,7 +319,6 @@ class ReplicaFetcherThread:
                     # partition (AbstractFetcherThread.scala@2.6.3 processFetchRequest).
                     await self._back_off()
                 self._with_errors = dict.fromkeys(self.partitions, "DISCONNECTED")
-            await self._handle_partitions_with_errors()
 
     async def _process_partition_data(
         self, answer: FetchedPartition, state: PartitionFetchState
@@ -418,9 +418,8 @@ class ReplicaFetcherThread:
 
     async def _handle_partitions_with_errors(self) -> None:
         """Those of a response come after all others (handlePartitionsWithErrors)."""
-        if self._with_errors:
-            async with self._map_lock:
-                self._delay_partitions()
+        async with self._map_lock:
+            self._delay_partitions()
 
     def _delay_partitions(self) -> None:
         """Leave the partitions with errors out for a back-off, at the end of the order; one that is

@@ -237,9 +237,7 @@ class LeaderIsr:
 
     # -- the answer that comes later ---------------------------------------------------------------
 
-    async def _propose(
-        self, proposed: PendingIsr, manager: AlterIsrManager
-    ) -> AlterIsrItem | None:
+    async def _propose(self, proposed: PendingIsr, manager: AlterIsrManager) -> AlterIsrItem | None:
         """Submit the proposal; the state is pending from then on (sendAlterIsrRequest). Returns
         what is to be submitted when the lock is released."""
         context, hosted = self._context, self._hosted
