@@ -291,6 +291,7 @@ def test_5_4_a_fetch_from_before_the_log_start_is_out_of_range_though_the_logs_d
         log.high_watermark = 10
         log.maybe_increment_log_start_offset(5)
         play >> fetch(2, at=4, last_epoch=3, max_wait_ms=0) << f"fetch-2: {answer}"
+        play >> fetch(2, at=5, last_epoch=3, max_wait_ms=0) << "fetch-2: 1 ends at 6"
         play.forget()
 
 
