@@ -35,7 +35,7 @@ def test_nothing_of_ours_fails(seed: int) -> None:
 
 ONCE_WITHOUT_A_NAME = [
     (0x894C0018, "2.6", "zk", "lossy restart"),
-    # Instead of three of 1.0 that show other worlds since a dead broker is not named to a new one.
+    # Instead of three of 1.0 that show other worlds since Kafka's own tests were restated.
     (0x40010220, "1.0", "zk", "KAFKA-1120"),
     (0x40010283, "1.0", "zk", "KAFKA-1120"),
     (0xB9532239, "2.7", "rpc", "KAFKA-12686"),

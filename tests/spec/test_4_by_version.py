@@ -9,6 +9,7 @@ import pytest
 
 from emulator.kafka.broker.metadata_cache import LEADER_DURING_DELETE
 from emulator.kafka.model.config import KafkaConfig
+from emulator.kafka.model.errors import Errors
 from emulator.kafka.model.producer_state import BatchProducer
 from emulator.kafka.profiles.base import profiles
 from emulator.kafka.protocol.messages import (
@@ -542,3 +543,26 @@ def test_4_6_up_to_1_1_the_metadata_cache_is_asked_about_topics(
         play >> metadata(state_of(ORDERS_1, leader=2)) << "metadata: NONE"
         play >> request(produce_to(partition=ORDERS_1))
         play << f"answer: orders-1 {'NOT_LEADER_OR_FOLLOWER' if by_partition else unknown}"
+
+
+@pytest.mark.parametrize(
+    ("how", "hidden"),
+    [
+        ({"profile": "2.1"}, False),
+        ({"profile": "2.4"}, True),
+        (switched("offsets-behind-election-hidden", False, "2.4"), False),
+    ],
+)
+def test_4_6_until_a_new_leader_has_committed_a_record_it_hides_the_end_from_consumers(
+    how: dict[str, object], hidden: bool
+) -> None:
+    """PartitionTest.testMonotonicOffsetsAfterLeaderChange, KIP-207 (2.2). The end, and that nothing
+    is as late as a consumer says."""
+    with leading(**how) as play:
+        partition = play.hosted()
+        assert partition.log is not None
+        partition.log.high_watermark, partition.leader_epoch_start_offset = 4, 10
+        unknown = Errors.OFFSET_NOT_AVAILABLE
+        assert partition.latest_offset(-1, partition.log) == (unknown if hidden else 4)
+        late = partition.offset_for_time(10**12, partition.log)
+        assert late == (unknown if hidden else (-1, -1, -1))

@@ -21,7 +21,7 @@ from tests.interaction.asking import (
 )
 from tests.interaction.controlling import FENCE, ORDERS_0, Controlling, led_by
 from tests.interaction.hosting import LIVE, fetch, leading, produce, update_metadata
-from tests.interaction.playbook import Playbook, after_ms, data, reply
+from tests.interaction.playbook import Playbook, after_ms, data, ok, reply
 from tests.interaction.test_alter_isr import in_epoch_5
 from tests.interaction.test_alter_isr_received import LED_BY_2, alter_isr, asked
 from tests.interaction.test_alter_isr_received import WRITES as FENCED_WRITE
@@ -270,4 +270,20 @@ def test_7_1_a_replica_that_is_to_join_holds_the_high_watermark_at_once(
         if not waits:
             play << "hw 11" << "produce: NONE at 10"
         play << "fetch-2: nothing, hw 10"
+        play.forget()
+
+
+@pytest.mark.parametrize(("how", "serves"), around("hw-after-alter-isr", "2.8", "3.3"))
+def test_7_6_from_3_1_on_a_leader_that_writes_its_isr_itself_serves_meanwhile(
+    how: How, serves: bool
+) -> None:
+    """submitAlterPartition is called when the lock has been released."""
+    with leading(isr=(1, 2), propagation="zk", **how) as play:
+        play >> fetch(3, at=10, max_wait_ms=0)
+        play.forget()
+        play >> produce(acks=1)
+        assert ("produce: NONE at 10" in play.said) is serves
+        play.forget()
+        play >> ok(version=6)
+        assert play.hosted().isr == (1, 2, 3)
         play.forget()

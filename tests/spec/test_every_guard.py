@@ -51,7 +51,7 @@ HELD_BY = {
     "one-back-off": "test_5_by_version:test_5_5_from_3_1_on_a_broken_connection_costs_one_back_off",
     "range-before-divergence": "test_5_by_version:"
     "test_5_4_a_fetch_from_before_the_log_start_is_out_of_range_though_the_logs_diverge",
-    "offsets-behind-election-hidden": "test_3_by_version:"
+    "offsets-behind-election-hidden": "test_4_by_version:"
     "test_4_6_until_a_new_leader_has_committed_a_record_it_hides_the_end_from_consumers",
     "moves-to-dead-brokers-begin": "test_6_commands:"
     "test_6_13_up_to_0_10_0_a_command_that_names_a_dead_broker_is_dropped",

@@ -122,7 +122,7 @@ class PartitionStates(dict[TopicPartition, PartitionFetchState]):
     def error_order(self, partitions: Iterable[TopicPartition]) -> Iterable[TopicPartition]:
         """The order of a thread's partitionsWithError, in which they are moved to the end."""
         if self.in_hash_map:
-            return partitions  # which they keep their places in
+            return partitions  # in any order: a HashMap keeps their places
         return self._library.set_order(partitions, lambda key: topic_partition_hash(*key))
 
     def rebuild(self) -> None:

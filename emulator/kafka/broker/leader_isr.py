@@ -88,13 +88,14 @@ class LeaderIsr:
             await hosted.lock.pass_read()
             if not self._needs_expand(replica):
                 return
-        left = None
+        to_submit = None
         async with hosted.writing():
             # Between the two locks the role, the ISR or the assignment may have changed.
             if self._needs_expand(replica):
                 is_trie = hosted.isr_state.is_trie
-                left = await self._change(PendingExpandIsr(hosted.isr, replica.broker, is_trie))
-        await self._submit(left)
+                change = PendingExpandIsr(hosted.isr, replica.broker, is_trie)
+                to_submit = await self._change(change)
+        await self._submit(to_submit)
 
     def _needs_expand(self, replica: Replica) -> bool:
         hosted = self._hosted
@@ -128,17 +129,18 @@ class LeaderIsr:
             await hosted.lock.pass_read()
             if not self._out_of_sync_replicas():
                 return
-        hw_incremented, left = False, None
+        hw_incremented, to_submit = False, None
         async with hosted.writing():
             # The clock is read again too: a follower that fetched during the wait stays.
             out_of_sync = self._out_of_sync_replicas()
             if out_of_sync:
                 is_trie = hosted.isr_state.is_trie
-                left = await self._change(PendingShrinkIsr(hosted.isr, out_of_sync, is_trie))
+                change = PendingShrinkIsr(hosted.isr, out_of_sync, is_trie)
+                to_submit = await self._change(change)
                 # A removed member may have held back the high watermark; and if only the leader
                 # remains, no fetch will raise it.
                 hw_incremented = hosted.maybe_increment_leader_hw(self._context.now_ms())
-        await self._submit(left)
+        await self._submit(to_submit)
         # Outside the lock: a completed fetch takes the read locks of its other partitions.
         if hw_incremented:
             await hosted.complete_all_delayed()
@@ -292,7 +294,7 @@ class LeaderIsr:
         self, proposed: PendingIsr, manager: AlterIsrManager, answer: Answer
     ) -> None:
         hosted, guards = self._hosted, self._context.guards
-        hw_incremented, left = False, None
+        hw_incremented, to_submit = False, None
         # A LeaderAndIsr may have replaced the proposal before this response arrived, or during the
         # wait for the lock: `take_answer` compares the state with the proposed one.
         async with hosted.writing():
@@ -312,8 +314,8 @@ class LeaderIsr:
             else:
                 self._emit_failed(proposed, answer, result.outcome)
                 if result.outcome is Outcome.RESUBMITTED:
-                    left = await self._propose(proposed, manager)
-        await self._submit(left)
+                    to_submit = await self._propose(proposed, manager)
+        await self._submit(to_submit)
         if hw_incremented:
             await hosted.complete_all_delayed()
 

@@ -196,7 +196,8 @@ class Brokers:
         remaining = [r for r in replicas if r.partition.topic not in context.topics_to_be_deleted]
         await self._replicas.handle_state_changes(remaining, ReplicaState.OFFLINE)
         await self._deletions.fail([r for r in replicas if r not in remaining])
-        # An election and an ISR removal send metadata to every live broker.
+        # An election and an ISR removal send metadata to every live broker. Up to 3.0 Kafka takes
+        # each partition without a leader for an election.
         if EVERY_DEATH_IS_TOLD in guards:
             is_told = bool(remaining) or any(one.state is not None for one in elections)
         else:

@@ -219,17 +219,20 @@ class ListOffsets(Api[m.ListOffsetsRequest, m.ListOffsetsResponse]):
         # Our response does not name its partition: responses are in the request's order.
         partitions = (query.partition for query in self._queries(entity))
         results = list(zip(partitions, responses, strict=True))
-        # An older client does not know the error, and repeats the request for this one
-        # (KafkaApis.scala@2.6.3 handleListOffsetRequestV1AndAbove).
-        unknown = {Errors.OFFSET_NOT_AVAILABLE: Errors.LEADER_NOT_AVAILABLE}
-        known = unknown if entity.__version__ < 5 else {}
+        # Clients before 2.2 do not know OFFSET_NOT_AVAILABLE, but repeat a request for the error
+        # that replaces it (KafkaApis.scala@2.6.3 handleListOffsetRequestV1AndAbove).
+        replaced = (
+            {Errors.OFFSET_NOT_AVAILABLE: Errors.LEADER_NOT_AVAILABLE}
+            if entity.__version__ < 5
+            else {}
+        )
         topics = [
             {
                 "name": topic,
                 "partitions": [
                     {
                         "partition_index": partition.partition,
-                        "error_code": known.get(response.error, response.error),
+                        "error_code": replaced.get(response.error, response.error),
                         "timestamp": response.timestamp_ms,
                         "offset": response.offset,
                         "leader_epoch": response.leader_epoch,

@@ -429,6 +429,20 @@ def test_a_group_s_error_stands_where_its_version_has_a_place_for_it() -> None:
         assert response_from(answer[4:], request, version)[1] == expected
 
 
+@pytest.mark.parametrize(
+    ("version", "error"), [(4, Errors.LEADER_NOT_AVAILABLE), (5, Errors.OFFSET_NOT_AVAILABLE)]
+)
+def test_a_client_before_2_2_is_not_answered_with_an_error_that_it_does_not_know(
+    version: int, error: Errors
+) -> None:
+    """handleListOffsetRequest, KIP-207."""
+    request = m.ListOffsetsRequest(-1, ORDERS, -1, earliest=False)
+    read = arrived(request_frame(request, version, 1, "c")[4:], supported_versions(_2_6))
+    answer = read.answer([m.ListOffsetsResponse(Errors.OFFSET_NOT_AVAILABLE, -1)])
+    assert answer is not None
+    assert response_from(answer[4:], request, version)[1] == m.ListOffsetsResponse(error, -1)
+
+
 def test_frames_are_capped() -> None:
     with pytest.raises(Malformed, match=f"{MAX_FRAME} at most"):
         length_of((1 << 31).__sub__(1).to_bytes(4, "big"))

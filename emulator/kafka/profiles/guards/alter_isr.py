@@ -77,8 +77,10 @@ HW_AFTER_ALTER_ISR = Guard(
     kafka="KAFKA-13091",
     since="3.1",
     does="The high watermark is checked again when a change is committed. Without it: acks=all"
-    " requests that waited for a removed replica wait for the next append or fetch.",
-    citation="spec §7.5, H18; Partition.scala@3.1.0 handleAlterIsrUpdate",
+    " requests that waited for a removed replica wait for the next append or fetch. That check"
+    " completes requests, so from the same version on a change is submitted without the partition's"
+    " lock. Without it: a leader that writes its ISR to ZooKeeper holds the lock meanwhile.",
+    citation="spec §7.5, H18; Partition.scala@3.1.0 handleAlterIsrUpdate, submitAlterIsr",
     unneeded_before=_FIRST,
 )
 

@@ -265,9 +265,9 @@ EVERY_DEATH_IS_TOLD = Guard(
     name="every-death-is-told",
     kafka="KAFKA-13225",
     since="3.1",
-    does="The death of a broker without replicas is announced even if some partition has no"
-    " leader, and that of any other not once more, after the removal from its ISRs. Without it:"
-    " if no partition has lost its leader.",
+    does="A broker's death gets an UpdateMetadata of its own unless an ISR removal or an election"
+    " sends one. Without it: unless a partition has lost its leader, even if none is elected. Then"
+    " metadata still lists the broker.",
     citation="hazards B17; KafkaController.scala@3.1.0 onReplicasBecomeOffline",
 )
 
